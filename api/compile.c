@@ -146,7 +146,7 @@ static mgl_status check_tokenizer(compilation *c, mgl_error *err)
     mgl_tokenizer_close(tokenizer);
     if (status == MGL_BAD_INPUT) {
         mgl_format_into(c->no_tokenizer, sizeof c->no_tokenizer,
-                        "the file runs by ids only: %s: %s", why.where, why.message);
+                        "the file accepts token ids only: %s: %s", why.where, why.message);
         return MGL_OK;
     }
     if (status && err)
@@ -230,19 +230,20 @@ static mgl_status compile(compilation *c, const char *path, const char *to, mgl_
         status = mgl_fail(err, MGL_USAGE, "schedule", "states its own %s; leave out %s",
                           o->target ? "target" : "sequences", o->target ? "target" : "sequences");
     if (!status && (o->prompt < 0 || o->prompt > INT32_MAX))
-        status = mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
+        status =
+            mgl_fail(err, MGL_USAGE, "prompt", "must be a number of tokens from 0 to 2147483647");
     if (!status && o->schedule && o->prompt)
         status = mgl_fail(err, MGL_USAGE, "schedule",
-                          "has its lists already; leave out the prompt's tokens");
+                          "already contains its task lists; leave out prompt");
     if (!status && o->schedule && o->penalties)
         status = mgl_fail(err, MGL_USAGE, "schedule",
-                          "says by itself whether there are penalties; leave those out");
+                          "already states whether penalties are compiled; leave out penalties");
     if (!status)
         status = mgl_import(path, &c->checkpoint, err);
     if (!status && !c->checkpoint->files)
         status = mgl_fail(err, MGL_BAD_INPUT, path,
-                          "is compiled already: its weights are packed for its own schedule; "
-                          "compile the folder that it was made from");
+                          "is a compiled file, whose weights are packed for its own schedule; "
+                          "compile the model folder instead");
     if (!status)
         status = mgl_check_abort(c->abort, err);
     if (!status)

@@ -56,7 +56,7 @@ mgl_status mgl_model_find_chat_ends(mgl_model *model, const mgl_tokenizer *token
     if (!status && ids.count > MGL_MOST_END_TOKENS)
         status = mgl_fail(err, MGL_BAD_INPUT, "eos_token_id",
                           "%zu end tokens in generation_config.json, config.json and "
-                          "tokenizer_config.json; a reply can have %d at most",
+                          "tokenizer_config.json; at most %d are allowed",
                           ids.count, MGL_MOST_END_TOKENS);
     if (status)
         mgl_ids_clear(&ids);

@@ -29,14 +29,13 @@ static mgl_status check_length(const mgl_model *model, const char *where, size_t
     size_t capacity = (size_t)model->tuned.capacity, most = (size_t)graph->max_positions;
     if (count > most)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "%zu tokens are more than the %zu position%s of the model (%s)", count,
-                        most, mgl_plural(most), mgl_graph_limit_key(graph));
+                        "too many tokens: %zu; the model has %zu position%s (%s)", count, most,
+                        mgl_plural(most), mgl_graph_limit_key(graph));
     if (count > capacity)
-        return mgl_fail(
-            err, MGL_BAD_INPUT, where,
-            "%zu tokens are more than the %zu position%s of the KV cache (the capacity, at "
-            "most %s = %zu)",
-            count, capacity, mgl_plural(capacity), mgl_graph_limit_key(graph), most);
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "too many tokens: %zu; the KV cache has %zu position%s (the capacity, at "
+                        "most %s = %zu)",
+                        count, capacity, mgl_plural(capacity), mgl_graph_limit_key(graph), most);
     return MGL_OK;
 }
 
@@ -45,18 +44,18 @@ static mgl_status check_ids(const mgl_model *model, const char *where, const int
 {
     int32_t vocab = model->program->geometry.vocab;
     if (!ids && count > 0)
-        return mgl_fail(err, MGL_USAGE, where, "is NULL where %zu token%s should be", count,
+        return mgl_fail(err, MGL_USAGE, where, "is NULL, but its count is %zu token%s", count,
                         mgl_plural(count));
     if (count == 0)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "has no tokens; at least one is needed");
+        return mgl_fail(err, MGL_BAD_INPUT, where, "contains no tokens; give at least one");
     mgl_status status = check_length(model, where, count, err);
     if (status)
         return status;
     for (size_t i = 0; i < count; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return mgl_fail(err, MGL_BAD_INPUT, where,
-                            "token %zu is %d, and the vocabulary has the ids 0 to %d", i,
-                            (int)ids[i], (int)vocab - 1);
+                            "token %zu is %d; the vocabulary has the ids 0 to %d", i, (int)ids[i],
+                            (int)vocab - 1);
     return MGL_OK;
 }
 
@@ -91,20 +90,23 @@ static mgl_status check_penalties(const mgl_model *model, const mgl_request *req
 {
     const float repeat = repeat_of(model, request), most = MGL_MOST_PENALTY;
     if (!(repeat >= MGL_LEAST_REPEAT && repeat <= MGL_MOST_REPEAT))
-        return mgl_fail(err, MGL_USAGE, "repeat_penalty", "is not within %g to %g, where 1 is none",
-                        (double)MGL_LEAST_REPEAT, (double)MGL_MOST_REPEAT);
+        return mgl_fail(err, MGL_USAGE, "repeat_penalty",
+                        "must be from %g to %g; 1 disables the penalty", (double)MGL_LEAST_REPEAT,
+                        (double)MGL_MOST_REPEAT);
     if (!(request->presence_penalty >= -(double)most && request->presence_penalty <= (double)most))
-        return mgl_fail(err, MGL_USAGE, "presence_penalty", "is not within -2 to 2");
+        return mgl_fail(err, MGL_USAGE, "presence_penalty",
+                        "must be from -2 to 2; 0 disables the penalty");
     if (!(request->frequency_penalty >= -(double)most &&
           request->frequency_penalty <= (double)most))
-        return mgl_fail(err, MGL_USAGE, "frequency_penalty", "is not within -2 to 2");
+        return mgl_fail(err, MGL_USAGE, "frequency_penalty",
+                        "must be from -2 to 2; 0 disables the penalty");
     const bool wanted = repeat < 1.0f || repeat > 1.0f || request->presence_penalty != 0 ||
                         request->frequency_penalty != 0;
     if (!wanted || mgl_program_has_penalties(model->program))
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, "penalties",
-                    "the model was opened without: open it with penalties, and compile it with "
-                    "penalties where it is compiled");
+                    "the model was opened without support for penalties; open the model with "
+                    "penalties, or compile a .mega file with penalties");
 }
 
 /* Rejects values of generation_config.json that sampling does not support. */
@@ -116,7 +118,7 @@ static mgl_status check_defaults(const mgl_generation *defaults, mgl_error *err)
                         defaults->invalid->message);
     if (defaults->unsupported)
         return mgl_fail(err, MGL_BAD_INPUT, "generation_config.json",
-                        "%s, which sampling here does not know; give temperature, top-k and top-p",
+                        "%s is not supported; give temperature, top-k and top-p",
                         defaults->unsupported);
     return MGL_OK;
 }
@@ -124,23 +126,23 @@ static mgl_status check_defaults(const mgl_generation *defaults, mgl_error *err)
 static mgl_status check_request(const mgl_model *model, const mgl_request *request, mgl_error *err)
 {
     if (request->max_tokens < 1)
-        return mgl_fail(err, MGL_USAGE, "max_tokens", "is %d, and at least 1 is needed",
+        return mgl_fail(err, MGL_USAGE, "max_tokens", "must be at least 1, not %d",
                         (int)request->max_tokens);
     if (!(request->temperature >= 0) || isinf(request->temperature))
-        return mgl_fail(err, MGL_USAGE, "temperature", "is not a number from 0 on");
+        return mgl_fail(err, MGL_USAGE, "temperature", "must be a finite number of at least 0");
     if (request->top_k < 0)
         return mgl_fail(err, MGL_USAGE, "top_k", "is negative");
     if (!(request->top_p >= 0 && request->top_p <= 1))
-        return mgl_fail(err, MGL_USAGE, "top_p", "is not within 0 to 1");
+        return mgl_fail(err, MGL_USAGE, "top_p", "must be from 0 to 1");
     if (!(request->min_p >= 0 && request->min_p <= 1))
-        return mgl_fail(err, MGL_USAGE, "min_p", "is not within 0 to 1");
+        return mgl_fail(err, MGL_USAGE, "min_p", "must be from 0 to 1");
     mgl_status status = check_penalties(model, request, err);
     if (status)
         return status;
     if (request->logprobs < 0 || request->logprobs > MGL_MAX_LOGPROBS)
-        return mgl_fail(err, MGL_USAGE, "logprobs", "is not within 0 to %d", MGL_MAX_LOGPROBS);
+        return mgl_fail(err, MGL_USAGE, "logprobs", "must be from 0 to %d", MGL_MAX_LOGPROBS);
     if ((request->stop_count || request->chat) && !request->tokenizer)
-        return mgl_fail(err, MGL_USAGE, "tokenizer", "is NULL, and is needed to find %s",
+        return mgl_fail(err, MGL_USAGE, "tokenizer", "is NULL; a tokenizer is needed to find %s",
                         request->stop_count ? "stop texts" : "the end tokens of a chat");
     if (request->sample)
         status = check_defaults(&model->checkpoint->generation, err);
@@ -164,8 +166,8 @@ static mgl_status check_count(const mgl_model *model, size_t count, mgl_error *e
     if (count >= 1 && count <= most)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "requests",
-                    "%zu of them; this model was opened for %s%zu in a launch", count,
-                    mgl_up_to(most), most);
+                    "wrong number of requests: %zu; this model was opened for %s%zu in one launch",
+                    count, mgl_up_to(most), most);
 }
 
 /* Element `index` of an array of structs; the first element states the size of each. */
@@ -184,8 +186,8 @@ static mgl_status check_sizes(const void *array, size_t count, size_t least, con
     for (size_t i = 1; i < count && !status; i++)
         if (memcmp(array, element_of(array, i), sizeof(size_t)) != 0)
             status = mgl_fail(err, MGL_USAGE, name,
-                              "the field size of element %zu is not that of the first; set all of "
-                              "an array to sizeof(%s)",
+                              "element %zu has another value in its field size than the first "
+                              "element; set each to sizeof(%s)",
                               i, name);
     return status;
 }

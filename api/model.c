@@ -67,8 +67,8 @@ static mgl_status check_sequences(const mgl_program *program, const char *path,
     if (options->sequences <= program->limits.sequences || options->fewer)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "runs %d sequence%s at most in a launch, and %d are wanted; lower or "
-                    "compile the model anew with --sequences for as many",
+                    "supports at most %d sequence%s in one launch, but %d are requested; lower or "
+                    "compile the model again with a larger --sequences",
                     program->limits.sequences, mgl_plural((size_t)program->limits.sequences),
                     (int)options->sequences);
 }
@@ -87,8 +87,8 @@ static mgl_status check_penalties(const mgl_model *model, const mgl_program *pro
     if (!wants_penalties(model, options) || mgl_program_has_penalties(program))
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "was made without penalties, and some are wanted; lower or compile the model "
-                    "anew with --penalties");
+                    "was made without support for penalties; lower or compile the model again with "
+                    "--penalties");
 }
 
 static mgl_status read_program(mgl_model *model, const mgl_open_options *options, mgl_error *err)
@@ -165,20 +165,21 @@ static mgl_status check_compiled(const mgl_program *program, const char *path,
 {
     const char *dtype = mgl_weight_format_name(program->weight_format);
     if (options->config || options->schedule)
-        return mgl_fail(err, MGL_USAGE, path,
-                        "is compiled: its schedule is fixed; leave out %s, or compile it anew",
-                        options->schedule ? "schedule" : "config");
+        return mgl_fail(
+            err, MGL_USAGE, path,
+            "is compiled, so its schedule is fixed; leave out %s, or compile the model again",
+            options->schedule ? "schedule" : "config");
     if (options->dtype && strcmp(options->dtype, "auto") != 0 && strcmp(options->dtype, dtype) != 0)
         return mgl_fail(err, MGL_USAGE, path,
-                        "is compiled for dtype %s; for %.40s it has to be compiled anew", dtype,
+                        "is compiled for dtype %s; for %.40s compile the model again", dtype,
                         options->dtype);
     if (options->capacity < 0)
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
     if (options->capacity > program->limits.capacity)
-        return mgl_fail(err, MGL_USAGE, path,
-                        "is compiled for a capacity of %d positions; for %d it has to be compiled "
-                        "anew",
-                        program->limits.capacity, (int)options->capacity);
+        return mgl_fail(
+            err, MGL_USAGE, path,
+            "is compiled for a capacity of %d positions; for %d compile the model again",
+            program->limits.capacity, (int)options->capacity);
     return MGL_OK;
 }
 
@@ -310,12 +311,14 @@ static mgl_status open_model(mgl_model *model, const char *path, const mgl_open_
     if (options->threads < 0)
         return mgl_fail(err, MGL_USAGE, "threads", "is negative");
     if (options->sequences < 0 || options->sequences > MGL_MAX_BATCH)
-        return mgl_fail(err, MGL_USAGE, "sequences", "is %d; one launch makes 1 to %d replies",
+        return mgl_fail(err, MGL_USAGE, "sequences",
+                        "must not be %d; one launch generates 1 to %d replies",
                         (int)options->sequences, MGL_MAX_BATCH);
     if (options->penalties < 0 || options->penalties > 2)
-        return mgl_fail(err, MGL_USAGE, "penalties", "is not within 0 to 2");
+        return mgl_fail(err, MGL_USAGE, "penalties", "must be 0, 1 or 2");
     if (options->prompt < 0 || options->prompt > INT32_MAX)
-        return mgl_fail(err, MGL_USAGE, "prompt", "is not a number of tokens");
+        return mgl_fail(err, MGL_USAGE, "prompt",
+                        "must be a number of tokens from 0 to 2147483647");
     bool compiled;
     mgl_status status = mgl_check_abort(&model->cancel->set, err);
     if (!status)

@@ -61,10 +61,11 @@ static mgl_status open_origin(const char *model, const char *shape, const char *
 {
     mgl_status status = MGL_OK;
     if (model && shape)
-        return mgl_fail(err, MGL_USAGE, "shape", "stands in place of a model; leave out one");
+        return mgl_fail(err, MGL_USAGE, "shape",
+                        "cannot be combined with model; leave out one of the two");
     if (text && (model || shape))
         return mgl_fail(err, MGL_USAGE, "shape_text",
-                        "stands in place of model and shape; leave them out");
+                        "cannot be combined with model or shape; leave them out");
     if (model)
         status = mgl_import(model, &out->checkpoint, err);
     else if (shape)
@@ -116,9 +117,10 @@ static mgl_status apply_moves(const char *text, mgl_program **program, mgl_error
 static mgl_status check_options(const mgl_plan_options *o, mgl_error *err)
 {
     if (!o->model && !o->shape && !o->shape_text)
-        return mgl_fail(err, MGL_USAGE, "model", "or shape is needed: what to lower");
+        return mgl_fail(err, MGL_USAGE, "model", "is missing; give model, shape or shape_text");
     if (o->config && o->config_text)
-        return mgl_fail(err, MGL_USAGE, "config_text", "stands in place of config; leave out one");
+        return mgl_fail(err, MGL_USAGE, "config_text",
+                        "cannot be combined with config; leave out one of the two");
     return MGL_OK;
 }
 
@@ -133,7 +135,7 @@ struct mgl_planner {
 static mgl_status keep_dtype(const char *name, mgl_planner *planner, mgl_error *err)
 {
     if (name && strlen(name) >= sizeof planner->dtype)
-        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are auto, f32, bf16 and f16");
+        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
     strcpy(planner->dtype, name ? name : "");
     return MGL_OK;
 }
@@ -221,8 +223,8 @@ mgl_status mgl_plan_parse(const char *text, size_t length, const char *name, mgl
         return mgl_fail_null(err, __func__, out ? "text" : "out");
     name = name ? name : "schedule";
     if (length > MGL_SCHEDULE_MAX_TEXT)
-        return mgl_fail(err, MGL_BAD_INPUT, name, "%zu bytes; at most %d are read", length,
-                        MGL_SCHEDULE_MAX_TEXT);
+        return mgl_fail(err, MGL_BAD_INPUT, name, "is too large: %zu bytes; at most %d are allowed",
+                        length, MGL_SCHEDULE_MAX_TEXT);
     mgl_status status = mgl_schedule_parse(text ? text : "", length, name, &program, err);
     return status ? status : make_plan(program, out, err);
 }
@@ -402,11 +404,12 @@ mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other, m
     for (int op = 0; op < MGL_OP_COUNT; op++) {
         if (own.weights[op] & ~(wanted.weights[op] | 1u << MGL_FORMAT_F32))
             return mgl_fail(err, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
-                            "the weights have a format that the other plan has not");
+                            "the weights have a number format that the other plan does not have");
         for (int i = 0; i < MGL_MAX_OPERANDS; i++)
             if (own.bits[op][i] & ~(wanted.bits[op][i] | 1u << MGL_F32))
                 return mgl_fail(err, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
-                                "operand %d has a number format that the other plan has not", i);
+                                "operand %d has a number format that the other plan does not have",
+                                i);
     }
     return MGL_OK;
 }
@@ -470,8 +473,8 @@ mgl_status mgl_planner_open(const mgl_plan_options *options, mgl_planner **out, 
     mgl_status status = mgl_sized_read(&known, sizeof known, options, "mgl_plan_options", err);
     if (!status && (known.config || known.config_text || known.moves || known.sequences))
         status = mgl_fail(err, MGL_USAGE, "mgl_plan_options",
-                          "config, config_text, moves and sequences are those of each plan; "
-                          "hand them to mgl_planner_lower");
+                          "config, config_text, moves and sequences belong to a single plan; pass "
+                          "them to mgl_planner_lower");
     if (status)
         return status;
     mgl_planner *planner = mgl_alloc_zero(1, sizeof *planner);
@@ -522,11 +525,12 @@ static mgl_status match_target(const mgl_target *target, const mgl_program *prog
 {
     const char *where = "schedule";
     if (strcmp(program->target.arch, target->arch) != 0 || program->queue_count > target->queues)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "it is for %.15s:%d; wanted is %s:%d",
-                        program->target.arch, program->queue_count, target->arch, target->queues);
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "the schedule is for %.15s:%d; the plan is for %s:%d", program->target.arch,
+                        program->queue_count, target->arch, target->queues);
     if (target->shared_bytes > 0 && program->target.shared_bytes > target->shared_bytes)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "it counts on %lld bytes of shared memory; the target has %lld",
+                        "the schedule needs %lld bytes of shared memory; the target has %lld",
                         (long long)program->target.shared_bytes, (long long)target->shared_bytes);
     return MGL_OK;
 }
@@ -551,12 +555,13 @@ mgl_status mgl_planner_match(const mgl_planner *planner, const mgl_plan *plan, i
     if (program->limits.sequences != wanted.sequences ||
         program->limits.capacity != wanted.capacity)
         return mgl_fail(
-            err, MGL_BAD_INPUT, where, "it is of %d sequences of %d positions; wanted are %d of %d",
+            err, MGL_BAD_INPUT, where,
+            "the schedule is for %d sequences of %d positions; the plan is for %d of %d",
             program->limits.sequences, program->limits.capacity, wanted.sequences, wanted.capacity);
     if (!mgl_program_is_all(program, wanted.dtype))
-        return mgl_fail(err, MGL_BAD_INPUT, where, "its formats are not the wanted %s",
+        return mgl_fail(err, MGL_BAD_INPUT, where, "the number formats of the schedule are not %s",
                         mgl_dtype_name(wanted.dtype));
     if (memcmp(&program->geometry, &planner->from.graph->geometry, sizeof program->geometry) != 0)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "it is of another model");
+        return mgl_fail(err, MGL_BAD_INPUT, where, "the schedule is for another model");
     return MGL_OK;
 }

@@ -41,11 +41,11 @@ bool mgl_autotune_is_worker(int argc, char **argv, int *code)
 static mgl_status check_options(const mgl_autotune_options *o, mgl_error *err)
 {
     if (!(o->hours >= 0) || isinf(o->hours))
-        return mgl_fail(err, MGL_USAGE, "hours", "is not a number from 0 on");
+        return mgl_fail(err, MGL_USAGE, "hours", "must be a finite number of at least 0");
     if (o->trials < 0)
         return mgl_fail(err, MGL_USAGE, "trials", "is negative");
     if (o->trials == 0 && o->hours == 0)
-        return mgl_fail(err, MGL_USAGE, "trials", "or hours is needed: when the campaign is over");
+        return mgl_fail(err, MGL_USAGE, "trials", "is missing; give a limit of trials or of hours");
     if (o->capacity < 0)
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
     if (o->budget_tokens < 0 || o->budget_requests < 0)
@@ -53,8 +53,8 @@ static mgl_status check_options(const mgl_autotune_options *o, mgl_error *err)
                         "is negative");
     if (!atomic_load(&can_work) && (!o->device || strcmp(o->device, "none") != 0))
         return mgl_fail(err, MGL_USAGE, "device",
-                        "runs candidates in processes of this program: its main has to begin with "
-                        "mgl_autotune_is_worker (or take device \"none\")");
+                        "needs worker processes of this program; call mgl_autotune_is_worker first "
+                        "in main, or set device to \"none\"");
     return mgl_check_abort(mgl_cancel_flag(o->cancel), err);
 }
 
@@ -289,8 +289,9 @@ mgl_status mgl_explain_code(const char *code, mgl_explanation *out, mgl_error *e
         made.exit_code = mgl_outcome_exit(outcome);
         made.remedy = mgl_outcome_hint(outcome);
     } else {
-        return mgl_fail(err, MGL_BAD_INPUT, code,
-                        "there is no such code: MGnnn of a diagnostic, or an outcome of a trial");
+        return mgl_fail(
+            err, MGL_BAD_INPUT, code,
+            "unknown code; give the code of a diagnostic (MGnnn) or the outcome of a trial");
     }
     mgl_sized_write(out, &made, sizeof made);
     return MGL_OK;

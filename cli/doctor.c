@@ -79,7 +79,7 @@ static void print_limits(void)
         mgl_cli_printf("%.2f processors%s", limits.processors,
                        limits.memory == SIZE_MAX ? "" : " and ");
     if (limits.memory != SIZE_MAX)
-        mgl_cli_printf("%.1f GB of memory, of which %.1f GB are left", (double)limits.memory * 1e-9,
+        mgl_cli_printf("%.1f GB of memory, %.1f GB of it left", (double)limits.memory * 1e-9,
                        (double)limits.memory_left * 1e-9);
     mgl_cli_put("\n");
 }
@@ -106,9 +106,9 @@ static void print_cpu(void)
     mgl_cli_printf("%-10s%-9s%d cores, %s, ", "cpu", "ok", mgl_parallel_processors(),
                    mgl_products_get().name);
     if (bytes)
-        mgl_cli_printf("%.1f GB of memory to be had\n", (double)bytes * 1e-9);
+        mgl_cli_printf("%.1f GB of memory available\n", (double)bytes * 1e-9);
     else
-        mgl_cli_put("how much memory is to be had is unknown\n");
+        mgl_cli_put("available memory unknown\n");
     print_limits();
 }
 
@@ -142,7 +142,7 @@ static void print_text(const libraries *found, const mgl_cuda_probe *probe)
                    found->pcre2, found->utf8proc);
     print_line("libedit", edits,
                edits ? "chat edits lines, with a history"
-                     : "chat reads plain lines; the package libedit2 has it");
+                     : "chat has no line editing; install the package libedit2");
     print_frozen();
     print_sandbox();
     print_gpu(probe);
@@ -256,7 +256,7 @@ static mgl_status doctor(const char *operand, const void *options, mgl_error *er
 
 const mgl_cli_verb mgl_cli_doctor_verb = {
     .name = "doctor",
-    .summary = "what this machine has, and what to do about what is missing",
+    .summary = "checks what this machine has, and prints how to get what is missing",
     .example = "  megalith doctor",
     MGL_CLI_VERB_OPTIONS,
     .run = doctor,

@@ -27,5 +27,5 @@ void mgl_cli_put_formats(const mgl_formats *formats)
         comma = put(comma, "embedding", text);
     comma = put(comma, "exchange", mgl_formats_print(formats->exchange, text));
     put(comma, "cache", mgl_formats_print(formats->cache, text));
-    mgl_cli_put(formats->lossy ? "; lossy: not each number of the checkpoint can be held\n" : "\n");
+    mgl_cli_put(formats->lossy ? "; lossy: some weights of the checkpoint are rounded\n" : "\n");
 }

@@ -8,13 +8,12 @@
 
 enum { HELP_COLUMN = 24, WRAP_COLUMNS = 90 };
 
-const char mgl_cli_title[] = "a reply of a Llama-family language model from one kernel launch";
+const char mgl_cli_title[] = "a reply of a Llama-family language model in one kernel launch";
 const char mgl_cli_model_text[] =
     "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name or "
     "org/name@revision in the local Hugging Face cache. Nothing is downloaded.";
-const char mgl_cli_file_text[] =
-    "A file that is read may be -: standard input, from which 'run' takes a prompt when no flag "
-    "gives one.";
+const char mgl_cli_file_text[] = "A file that is read may be -, which is standard input. 'run' "
+                                 "reads its prompt from standard input if no flag gives a prompt.";
 
 void mgl_cli_put_wrapped(const char *indent, const char *text)
 {
@@ -101,7 +100,7 @@ static void print_words(const mgl_cli_verb *verb)
                  word->operand ? word->operand : "");
         mgl_cli_printf("  %-*s%s\n", HELP_COLUMN - 2, left, word->summary);
     }
-    print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text; behind a word: its flags");
+    print_flag(MGL_CLI_HELP_SHORT, MGL_CLI_HELP_FLAG, NULL, "this text; after a word: its flags");
     mgl_cli_put("\nExample:\n");
     mgl_cli_put(verb->example);
     mgl_cli_put("\n\n");

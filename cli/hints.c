@@ -71,7 +71,7 @@ static const struct {
     {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
                 "MODEL' says whether one is supported"},
-    {"quantize", "weights are used as f32, bf16 or f16 (--dtype); there is no quantization"},
+    {"quantize", "weights are used as f32, bf16 or f16 (--dtype); quantization is not supported"},
     {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"evaluate", "'megalith eval MODEL --file FILE' prints the perplexity"},
@@ -79,8 +79,8 @@ static const struct {
     {"logprobs", "'megalith score MODEL --text TEXT' prints log-probabilities"},
     {"encode", "'megalith tokenize MODEL --text TEXT' prints the ids"},
     {"decode", "'megalith detokenize MODEL --ids 1,2,3' prints the text"},
-    {"embed", "there are no embeddings"},
-    {"embedding", "there are no embeddings"},
+    {"embed", "embeddings are not supported"},
+    {"embedding", "embeddings are not supported"},
     {"benchmark", "'megalith bench MODEL' measures a GPU"},
     {"profile", "'megalith trace MODEL -o F.json' writes a timeline"},
     {"validate", "'megalith check F.mls' checks a schedule"},
@@ -280,9 +280,9 @@ static const struct {
     {"--host", NO_SERVER},
     {"--greedy", "a reply is greedy unless a sampling flag is given"},
     {"--stream", "a reply is streamed unless --json is given"},
-    {"--num-beams", "there is no beam search"},
-    {"--beams", "there is no beam search"},
-    {"--trust-remote-code", "no code of a model is executed"},
+    {"--num-beams", "beam search is not supported"},
+    {"--beams", "beam search is not supported"},
+    {"--trust-remote-code", "code in a model's folder is never executed"},
     {"--tensor-parallel-size", "a model runs on one GPU"},
     {"-tp", "a model runs on one GPU"},
     {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
@@ -292,8 +292,8 @@ static const struct {
 };
 
 #define EVAL_TEXT                                                                                  \
-    "it reads files: --file FILE, or --texts F.json; 'megalith score MODEL --text TEXT' scores a " \
-    "text"
+    "'eval' reads files: --file FILE, or --texts F.json; 'megalith score MODEL --text TEXT' "      \
+    "scores a text"
 
 /*  verb, flag that it does not have, what to do */
 static const struct {
@@ -390,14 +390,13 @@ mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, c
     for (size_t i = 0; i < sizeof flags / sizeof *flags && !flag; i++)
         flag = mgl_cli_knows(verb, flags[i]) ? flags[i] : NULL;
     if (!flag || strcmp(verb->operand, "MODEL") != 0)
-        return mgl_fail(err, MGL_USAGE, word,
-                        "'%s' takes one %s, and '%.200s' was given already; a text with spaces "
-                        "needs quotes",
-                        verb->name, verb->operand, operand);
+        return mgl_fail(
+            err, MGL_USAGE, word,
+            "'%s' takes one %s, and '%.200s' was already given; a text with spaces needs quotes",
+            verb->name, verb->operand, operand);
     return mgl_fail(err, MGL_USAGE, word,
-                    "'%s' takes one MODEL, and '%.200s' was given already; what the model reads "
-                    "stands behind %s: megalith %s %.200s %s \"...\"; a text with spaces needs "
-                    "quotes",
+                    "'%s' takes one MODEL, and '%.200s' was already given; give the model's input "
+                    "with %s: megalith %s %.200s %s \"...\"; a text with spaces needs quotes",
                     verb->name, operand, flag, verb->name, operand, flag);
 }
 

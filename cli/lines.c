@@ -240,7 +240,7 @@ mgl_status mgl_cli_lines_open(mgl_cli_lines *lines, mgl_error *err)
     const char *no_colour = getenv("NO_COLOR");
     *lines = (mgl_cli_lines){.terminal = isatty(STDIN_FILENO) != 0, .wake = {-1, -1}};
     if (pipe2(lines->wake, O_CLOEXEC | O_NONBLOCK))
-        return mgl_fail_errno(err, NULL, "the system gives no pipe");
+        return mgl_fail_errno(err, NULL, "the system cannot create a pipe");
     bool able = lines->terminal && isatty(STDOUT_FILENO) && !is_dumb();
     lines->colour = able && !(no_colour && no_colour[0]);
     if (able)

@@ -106,7 +106,7 @@ static int help(int argc, char **argv)
     if (verb)
         return help_verb(verb);
     if (argc > 1)
-        mgl_fail(&err, MGL_USAGE, argv[1], "help is of one verb at a time: 'megalith help VERB'");
+        mgl_fail(&err, MGL_USAGE, argv[1], "help shows one verb at a time: 'megalith help VERB'");
     else if (argc == 1 && !asks_for_help(argv[0]))
         mgl_cli_fail_verb(argv[0], &err);
     else
@@ -132,11 +132,10 @@ static mgl_status use_overlay(const mgl_cli_verb *verb, mgl_error *err)
     mgl_status status = mgl_overlay_read(NULL, &overlay, err);
     for (int i = 0; i < overlay.count && !status; i++)
         if (overlay.entries[i].stale)
-            mgl_cli_say(
-                verb->name,
-                "the promoted micro-kernel %s is left out: it was made of another text than "
-                "this program has",
-                overlay.entries[i].unit->name);
+            mgl_cli_say(verb->name,
+                        "the promoted micro-kernel %s is ignored: it was made from another text "
+                        "than this program has",
+                        overlay.entries[i].unit->name);
     if (!status && overlay.source_count > 0)
         status = mgl_overlay_use(&overlay, err);
     return status;
@@ -193,7 +192,7 @@ static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
     if (argc > 0 && asks_for_help(argv[0]))
         return help_verb(verb);
     mgl_fail(&err, MGL_USAGE, argc > 0 ? argv[0] : NULL,
-             "%s; 'megalith %s --help' lists what may stand behind '%s'",
+             "%s; 'megalith %s --help' lists the words after '%s'",
              argc > 0 ? "unknown" : "a word is missing", verb->name, verb->name);
     return report(NULL, MGL_USAGE, stands_among("--json", argc, argv), &err);
 }

@@ -18,10 +18,11 @@
 
 #define MCP_OPTIONS(X)                                                                             \
     X(flag, allow_trials, "--allow-trials", NULL, 0, 0,                                            \
-      "trials and micro-kernels may be handed in (else all reads)")                                \
-    X(text, folders, "--folders", "A:B", 0, 0, "folders in which files may be read (none)")        \
+      "allow agents to submit trials and micro-kernels (default: read only)")                      \
+    X(text, folders, "--folders", "A:B", 0, 0, "folders whose files agents may read (none)")       \
     X(text, store, "--store", "F", 0, 0, "the store of campaigns (campaigns.db of the user)")      \
-    X(text, kernels, "--kernels", "DIR", 0, 0, "of all kernel sessions (kernels in XDG_DATA_HOME)")
+    X(text, kernels, "--kernels", "DIR", 0, 0,                                                     \
+      "folder of all kernel sessions (kernels in XDG_DATA_HOME)")
 MGL_CLI_OPTIONS(MCP_OPTIONS)
 
 enum { WAITING = 64, POLL_MS = 100 };
@@ -157,7 +158,7 @@ static mgl_status list_folders(char *text, mgl_mcp_options *out, mgl_error *err)
     char *rest = text;
     for (char *name; (name = strtok_r(rest, ":", &rest));) {
         if (out->folder_count == MGL_MCP_MAX_FOLDERS)
-            return mgl_fail(err, MGL_USAGE, "--folders", "there may be %d at most",
+            return mgl_fail(err, MGL_USAGE, "--folders", "too many folders; at most %d are allowed",
                             MGL_MCP_MAX_FOLDERS);
         out->folders[out->folder_count++] = name;
     }
@@ -170,7 +171,7 @@ static mgl_status serve(mgl_mcp *mcp, mgl_error *err)
         .mcp = mcp, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     pthread_t reader;
     if (pthread_create(&reader, NULL, read_messages, &box))
-        return mgl_fail(err, MGL_SYSTEM, "mcp", "no thread could be started");
+        return mgl_fail(err, MGL_SYSTEM, "mcp", "a thread could not be started");
     mgl_status status = answer_messages(&box, err);
     pthread_mutex_lock(&box.lock);
     box.stop = true;

@@ -59,10 +59,10 @@ static mgl_status parse_int(const mgl_cli_option *option, const char *text, int6
     bool digits =
         *text && strspn(text + (*text == '-'), "0123456789") == strlen(text) - (*text == '-');
     if (!digits || *end || end == text)
-        return mgl_fail(err, MGL_USAGE, option->flag, "'%.80s' is not a whole number", text);
+        return mgl_fail(err, MGL_USAGE, option->flag, "not a whole number: '%.80s'", text);
     if (errno || value < option->lo || value > option->hi)
-        return mgl_fail(err, MGL_USAGE, option->flag, "%.80s is not within %lld to %lld", text,
-                        (long long)option->lo, (long long)option->hi);
+        return mgl_fail(err, MGL_USAGE, option->flag, "out of range: %.80s; allowed: %lld to %lld",
+                        text, (long long)option->lo, (long long)option->hi);
     *out = value;
     return MGL_OK;
 }
@@ -73,10 +73,10 @@ static mgl_status parse_real(const mgl_cli_option *option, const char *text, dou
     char *end = NULL;
     double value = strtod(text, &end);
     if (!*text || *end || strspn(text, "+-.0123456789eE") != strlen(text) || !isfinite(value))
-        return mgl_fail(err, MGL_USAGE, option->flag, "'%.80s' is not a number", text);
+        return mgl_fail(err, MGL_USAGE, option->flag, "not a number: '%.80s'", text);
     if (value < (double)option->lo || value > (double)option->hi)
-        return mgl_fail(err, MGL_USAGE, option->flag, "%.80s is not within %lld to %lld", text,
-                        (long long)option->lo, (long long)option->hi);
+        return mgl_fail(err, MGL_USAGE, option->flag, "out of range: %.80s; allowed: %lld to %lld",
+                        text, (long long)option->lo, (long long)option->hi);
     *out = value;
     return MGL_OK;
 }
@@ -92,7 +92,7 @@ static mgl_status add(const mgl_cli_option *option, const char *text, mgl_cli_li
     if (!*text)
         return mgl_fail(err, MGL_USAGE, option->flag, "is empty");
     if (list->count == MGL_CLI_MOST_LISTED)
-        return mgl_fail(err, MGL_USAGE, option->flag, "stands more than %d times",
+        return mgl_fail(err, MGL_USAGE, option->flag, "is given more than %d times",
                         MGL_CLI_MOST_LISTED);
     list->values[list->count++] = text;
     return MGL_OK;
@@ -105,7 +105,7 @@ static mgl_status store(const mgl_cli_option *option, const char *text, void *op
     char *at = (char *)options + option->offset;
     bool *given = (bool *)(void *)at;
     if (*given && option->kind != MGL_CLI_list)
-        return mgl_fail(err, MGL_USAGE, option->flag, "stands twice on the command line");
+        return mgl_fail(err, MGL_USAGE, option->flag, "is given twice on the command line");
     *given = true;
     switch (option->kind) {
     case MGL_CLI_text:
@@ -177,7 +177,7 @@ static mgl_status check_input(const mgl_cli_verb *verb, const char *operand, con
     if (!second)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, second,
-                    "standard input can be read once, and is asked for twice: for %s too", first);
+                    "standard input can be read only once, and %s reads it too", first);
 }
 
 mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const char **operand,
@@ -193,7 +193,7 @@ mgl_status mgl_cli_parse(const mgl_cli_verb *verb, int argc, char **argv, const 
             if (status)
                 return status;
         } else if (!verb->operand) {
-            return mgl_fail(err, MGL_USAGE, argv[i], "'%s' takes nothing but flags", verb->name);
+            return mgl_fail(err, MGL_USAGE, argv[i], "'%s' accepts only flags", verb->name);
         } else if (*operand) {
             return mgl_cli_fail_operand(verb, *operand, argv[i], err);
         } else {
@@ -226,8 +226,8 @@ static const char blanks[] = " \t\r\n";
 static mgl_status fail_ids(const char *at, const char *what, mgl_error *err)
 {
     return mgl_fail(err, MGL_USAGE, what,
-                    "'%.40s' does not start with a number; whole ones are needed, with commas or "
-                    "blanks between them: 1,2,3 or [1, 2, 3]",
+                    "not a list of whole numbers at '%.40s'; separate numbers with commas or "
+                    "blanks: 1,2,3 or [1, 2, 3]",
                     at);
 }
 

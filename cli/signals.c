@@ -193,7 +193,7 @@ static void say_that_it_waits(void)
     if (!take_turn())
         return;
     if (mgl_cli_takes_errors())
-        say_line("; it ends when the GPU's driver returns, or at once with a second one");
+        say_line("; it ends when the GPU's driver returns, or at once after a second signal");
     pthread_mutex_unlock(&telling);
 }
 

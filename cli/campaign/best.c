@@ -8,9 +8,9 @@
 #include "base/format.h"
 
 #define BEST_OPTIONS(X)                                                                            \
-    X(text, output, "-o", "F", 0, 0, "write the proposal there rather than to standard output")    \
+    X(text, output, "-o", "F", 0, 0, "write the proposal to this file (default: standard output)") \
     X(flag, install, "--install", NULL, 0, 0,                                                      \
-      "make it a tuned entry of this user's, which `run` takes from now on")                       \
+      "install the best schedule as a tuned entry of this user; `run` uses it from now on")        \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BEST_OPTIONS)
@@ -136,7 +136,8 @@ const mgl_cli_verb mgl_cli_campaign_best_verb = {
     .name = "campaign best",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "config and moves of the best so far, as `campaign submit` takes them",
+    .summary = "prints config and moves of the best candidate so far, in the form that `campaign "
+               "submit` reads",
     .example = "  megalith campaign best -o best.json\n"
                "  megalith campaign best --install",
     MGL_CLI_VERB_OPTIONS,

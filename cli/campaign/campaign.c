@@ -40,7 +40,8 @@ mgl_status mgl_cli_read_disk(const char *text, uint64_t *out, mgl_error *err)
         end++;
     number *= unit ? ldexp(1, 10 * (int)(unit - units + 1)) : 1;
     if (!end || *end || !(number >= 1 && number < 0x1p60))
-        return mgl_fail(err, MGL_USAGE, "--disk", "\"%.40s\" is no size; 4G and 500M are", text);
+        return mgl_fail(err, MGL_USAGE, "--disk",
+                        "not a size: \"%.40s\"; give a size such as 4G or 500M", text);
     *out = (uint64_t)number;
     return MGL_OK;
 }
@@ -168,7 +169,7 @@ static const mgl_cli_verb *const words[] = {
 
 const mgl_cli_verb mgl_cli_campaign_verb = {
     .name = "campaign",
-    .summary = "looks at campaigns of `tune`, hands in proposals, and steers them",
+    .summary = "inspects campaigns of `tune`, submits proposals, and steers campaigns",
     .example = "  megalith campaign status\n"
                "  megalith campaign submit proposal.json --wait",
     .words = words,

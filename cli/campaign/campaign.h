@@ -16,28 +16,31 @@
 /* Options of a run. */
 #define MGL_CLI_RUN_OPTIONS(X)                                                                     \
     X(real, hours, "--hours", "H", 0, 100000,                                                      \
-      "of the campaign's life, earlier runs included (no limit)")                                  \
-    X(int, trials, "--trials", "N", 1, 1000000000, "likewise (no limit)")                          \
-    X(text, disk, "--disk", "SIZE", 0, 0, "of the campaign's compiled kernels at most: 500M (4G)") \
+      "total hours of the campaign, including earlier runs (no limit)")                            \
+    X(int, trials, "--trials", "N", 1, 1000000000,                                                 \
+      "total trials, including earlier runs (no limit)")                                           \
+    X(text, disk, "--disk", "SIZE", 0, 0,                                                          \
+      "largest size of the campaign's compiled kernels, such as 500M (4G)")                        \
     X(real, until_gain, "--until-gain", "PERCENT", 0, 1000000,                                     \
-      "ends when it is so much faster than it began (no limit)")                                   \
+      "end the campaign when the gain reaches this percentage (no limit)")                         \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
-      "a program that is started at keep, pause, error, condemned and end, with JSON on its "      \
-      "input")                                                                                     \
-    X(text, report, "--report", "F.html", 0, 0, "its report, written every minute and at the end") \
+      "a program that runs at keep, pause, error, condemned and end, with JSON on its input")      \
+    X(text, report, "--report", "F.html", 0, 0,                                                    \
+      "write the report to this file every minute and at the end")                                 \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
-      "workers may use files and network as megalith may: for a driver that the sandbox hinders")  \
+      "run workers without a sandbox, for a driver that fails in it")                              \
     X(flag, verbose, "--verbose", NULL, 0, 0,                                                      \
-      "one line per trial instead of the progress line, and the uses of time")                     \
-    X(flag, detach, "--detach", NULL, 0, 0, "goes on beside the terminal, with a log by the store")
+      "print a line for each trial instead of the progress line, and how the time was spent")      \
+    X(flag, detach, "--detach", NULL, 0, 0, "run in the background, with a log next to the store")
 
 /* Options of the proposer chat that belong to a run, not to the campaign. */
 #define MGL_CLI_CHAT_OPTIONS(X)                                                                    \
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
-      "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")                            \
+      "file with the endpoint's key, readable by its owner only (MEGALITH_CHAT_KEY)")              \
     X(int, budget_tokens, "--budget-tokens", "N", 1, INT64_C(1) << 50,                             \
-      "that chat may take in the campaign's life (no limit)")                                      \
-    X(int, budget_requests, "--budget-requests", "N", 1, 1000000000, "likewise (no limit)")
+      "total tokens that chat may use, including earlier runs (no limit)")                         \
+    X(int, budget_requests, "--budget-requests", "N", 1, 1000000000,                               \
+      "total requests that chat may send, including earlier runs (no limit)")
 
 #define MGL_CLI_CAMPAIGN_WORDS(X)                                                                  \
     X(list)                                                                                        \

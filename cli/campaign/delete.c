@@ -20,7 +20,7 @@ static mgl_status delete_campaign(const char *operand, const void *options, mgl_
         mgl_json_out_bool(&out, "deleted", true);
         mgl_cli_end_json(&out);
     } else if (!status) {
-        mgl_cli_printf("%s and its %lld trials are gone\n", c.record.name,
+        mgl_cli_printf("deleted %s and its %lld trials\n", c.record.name,
                        (long long)c.record.trials);
     }
     mgl_cli_campaign_close(&c);
@@ -30,7 +30,7 @@ static mgl_status delete_campaign(const char *operand, const void *options, mgl_
 const mgl_cli_verb mgl_cli_campaign_delete_verb = {
     .name = "campaign delete",
     .operand = "NAME",
-    .summary = "removes a campaign with all its trials",
+    .summary = "deletes a campaign and all its trials",
     .example = "  megalith campaign delete smollm2-night",
     MGL_CLI_VERB_OPTIONS,
     .run = delete_campaign,

@@ -102,8 +102,8 @@ static void tell(const mgl_tune *tune, const mgl_cli_tuning *how, pid_t pid, con
 {
     mgl_json_out out = {0};
     if (!how->json) {
-        mgl_cli_printf("%s goes on as process %ld; its log is %s\n", tune->record.name, (long)pid,
-                       log);
+        mgl_cli_printf("%s runs in the background as process %ld; its log is %s\n",
+                       tune->record.name, (long)pid, log);
         return;
     }
     mgl_json_out_begin(&out, "megalith.tune/1");
@@ -130,7 +130,8 @@ mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_e
         signal(SIGHUP, SIG_IGN); /* the child inherits it: a logout does not end it */
         errno = spawn(log.bytes, (char *const *)(uintptr_t)words, env.entries, &pid);
         if (errno)
-            status = mgl_fail_errno(err, log.bytes, "the campaign can not be started beside");
+            status =
+                mgl_fail_errno(err, log.bytes, "the campaign cannot be started in the background");
     }
     mgl_cli_clear_environment(&env);
     int length = snprintf(number, sizeof number, "%ld\n", (long)pid);

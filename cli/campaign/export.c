@@ -2,7 +2,7 @@
 #include "cli/campaign/campaign.h"
 
 #define EXPORT_OPTIONS(X)                                                                          \
-    X(text, output, "-o", "F", 0, 0, "write there rather than to standard output")                 \
+    X(text, output, "-o", "F", 0, 0, "write to this file (default: standard output)")              \
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
@@ -46,7 +46,7 @@ const mgl_cli_verb mgl_cli_campaign_export_verb = {
     .name = "campaign export",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "the winner with its moves and evidence as one archive, without paths",
+    .summary = "writes the winner with its moves and measurements as one archive, without paths",
     .example = "  megalith campaign export -o night.json",
     MGL_CLI_VERB_OPTIONS,
     .run = export_campaign,

@@ -5,9 +5,9 @@
 
 #define HISTORY_OPTIONS(X)                                                                         \
     X(int, from, "--from", "N", 1, 1000000000,                                                     \
-      "trials from this one on (1; with --limit the last)")                                        \
+      "number of the first trial (1; with --limit: the last trials)")                              \
     X(int, limit, "--limit", "N", 1, 1000000000,                                                   \
-      "the last N, oldest first; with --from the first N from there (all)")                        \
+      "print the last N trials, oldest first; with --from: N trials from there (all)")             \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(HISTORY_OPTIONS)
@@ -71,7 +71,8 @@ const mgl_cli_verb mgl_cli_campaign_history_verb = {
     .name = "campaign history",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "one line a trial: verdict, proposer, gain; with --json all that was proposed",
+    .summary =
+        "prints a line for each trial: verdict, proposer, gain; with --json also the proposal",
     .example = "  megalith campaign history --limit 20\n"
                "  megalith campaign history --from 100 --limit 20",
     MGL_CLI_VERB_OPTIONS,

@@ -8,11 +8,12 @@
 #include "base/memory.h"
 
 #define IMPORT_OPTIONS(X)                                                                          \
-    X(text, name, "--name", "NAME", 0, 0, "of the campaign that begins (the archive's)")           \
+    X(text, name, "--name", "NAME", 0, 0, "name of the new campaign (the archive's)")              \
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
-      "as of tune, in place of the archive's: none proves, cpu also executes (cuda, of the "       \
-      "archive's kind; or none as the archive's)")                                                 \
-    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "the winner may change number formats")  \
+      "replaces the archive's device: none proves, cpu also executes (cuda for a GPU of the "      \
+      "archive's model; or none, if the archive has none)")                                        \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0,                                            \
+      "allow the winner to change number formats")                                                 \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(IMPORT_OPTIONS)
@@ -21,7 +22,7 @@ static void tell(const struct options *o, const mgl_campaign_record *c)
 {
     mgl_json_out out = {0};
     if (!o->json.given) {
-        mgl_cli_printf("%s: the archive's winner waits; `megalith campaign resume` replays, "
+        mgl_cli_printf("%s: imported the archive's winner; `megalith campaign resume` replays, "
                        "validates and measures it\n",
                        c->name);
         return;
@@ -61,7 +62,7 @@ const mgl_cli_verb mgl_cli_campaign_import_verb = {
     .name = "campaign import",
     .operand = "F",
     .operand_is_file = true,
-    .summary = "begins a campaign with an archive's winner, to be measured before it is used",
+    .summary = "begins a campaign with an archive's winner, which is measured before it is used",
     .example = "  megalith campaign import night.json --name other-card",
     MGL_CLI_VERB_OPTIONS,
     .run = import_archive,

@@ -62,7 +62,7 @@ static mgl_status list(const char *operand, const void *options, mgl_error *err)
 
 const mgl_cli_verb mgl_cli_campaign_list_verb = {
     .name = "campaign list",
-    .summary = "the campaigns of a store, oldest first",
+    .summary = "lists the campaigns of a store, oldest first",
     .example = "  megalith campaign list",
     MGL_CLI_VERB_OPTIONS,
     .run = list,

@@ -30,7 +30,7 @@ const mgl_cli_verb mgl_cli_campaign_next_verb = {
     .name = "campaign next",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "what is wanted, as JSON: space, best, last verdicts, how to hand in",
+    .summary = "prints what a proposer needs, as JSON: space, best, latest verdicts, how to submit",
     .example = "  megalith campaign next",
     MGL_CLI_VERB_OPTIONS,
     .run = next,

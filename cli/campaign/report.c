@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define REPORT_OPTIONS(X)                                                                          \
-    X(text, output, "-o", "F.html", 0, 0, "one HTML file there, rather than Markdown here")        \
+    X(text, output, "-o", "F.html", 0, 0,                                                          \
+      "write one HTML file (default: Markdown to standard output)")                                \
     MGL_CLI_STORE_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
@@ -64,7 +65,7 @@ const mgl_cli_verb mgl_cli_campaign_report_verb = {
     .name = "campaign report",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "what a campaign found, as one HTML file or as Markdown",
+    .summary = "reports what a campaign found, as one HTML file or as Markdown",
     .example = "  megalith campaign report -o night.html",
     MGL_CLI_VERB_OPTIONS,
     .run = report,

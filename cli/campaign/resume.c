@@ -4,10 +4,11 @@
 #define RESUME_OPTIONS(X)                                                                          \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
-    X(text, device, "--device", "cuda[:N]", 0, 0, "another GPU of the kind (as it began)")         \
+    X(text, device, "--device", "cuda[:N]", 0, 0,                                                  \
+      "another GPU of the same model (the campaign's GPU)")                                        \
     X(flag, rebase, "--rebase", NULL, 0, 0,                                                        \
-      "where the frozen files have changed since (exit 6 without it): a successor, NAME-2, which " \
-      "measures the best anew")                                                                    \
+      "if the frozen files have changed (exit 6 without this flag): begin a successor, NAME-2, "   \
+      "which measures the best candidate again")                                                   \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -38,7 +39,7 @@ const mgl_cli_verb mgl_cli_campaign_resume_verb = {
     .name = "campaign resume",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "goes on with a campaign (the newest)",
+    .summary = "resumes a campaign (the newest)",
     .example = "  megalith campaign resume --hours 16",
     MGL_CLI_VERB_OPTIONS,
     .run = resume,

@@ -30,7 +30,7 @@ const mgl_cli_verb mgl_cli_campaign_status_verb = {
     .name = "campaign status",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "how far a campaign is, and the best so far (the newest)",
+    .summary = "prints the progress of a campaign and its best result so far (the newest)",
     .example = "  megalith campaign status --json",
     MGL_CLI_VERB_OPTIONS,
     .run = show_status,

@@ -26,9 +26,9 @@ static mgl_status stop(const char *operand, const void *options, mgl_error *err)
         mgl_cli_end_json(&out);
     } else if (!status) {
         bool ended = c.record.state && !strcmp(c.record.state, "ended");
-        mgl_cli_printf(running ? "%s is asked to stop after the trial at hand\n"
-                       : ended ? "%s has ended already\n"
-                               : "%s: nobody ran it; it is stopped\n",
+        mgl_cli_printf(running ? "%s stops after the current trial\n"
+                       : ended ? "%s has already ended\n"
+                               : "%s was not running; it is now stopped\n",
                        c.record.name);
     }
     mgl_cli_campaign_close(&c);
@@ -39,7 +39,7 @@ const mgl_cli_verb mgl_cli_campaign_stop_verb = {
     .name = "campaign stop",
     .operand = "NAME",
     .operand_optional = true,
-    .summary = "asks whoever runs a campaign to end after the trial at hand",
+    .summary = "stops a campaign after the current trial",
     .example = "  megalith campaign stop",
     MGL_CLI_VERB_OPTIONS,
     .run = stop,

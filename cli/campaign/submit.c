@@ -136,8 +136,7 @@ static mgl_status hand_in(const struct options *o, const mgl_cli_campaign *c, co
 static void tell_size(const struct options *o, const mgl_cli_campaign *c)
 {
     char why[120];
-    snprintf(why, sizeof why,
-             "the proposal is larger than %d bytes, which is the most that is read",
+    snprintf(why, sizeof why, "the proposal is too large; at most %d bytes are allowed",
              MGL_SCHEDULE_MAX_TEXT);
     tell_outcome(o, c, MGL_OUTCOME_PARSE, why);
 }
@@ -150,7 +149,7 @@ static mgl_status check_pipe(const char *path, mgl_error *err)
     if (!strncmp(path, "/dev/", 5) || stat(path, &facts) || !S_ISFIFO(facts.st_mode))
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "a proposal cannot be a named pipe; name a file, or `-` for standard input");
+                    "a named pipe cannot be a proposal; give a file, or `-` for standard input");
 }
 
 static mgl_status submit(const char *operand, const void *options, mgl_error *err)

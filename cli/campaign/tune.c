@@ -16,36 +16,40 @@
 #include <unistd.h>
 
 #define TUNE_OPTIONS(X)                                                                            \
-    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
+    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
+      "a shape with random weights, in place of MODEL")                                            \
     MGL_CLI_RUN_OPTIONS(X)                                                                         \
     X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
-      "what is decoded: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half its capacity)")       \
+      "contexts and batches to measure: ctx=0,8192;batch=1,8 (one sequence, at 0 and at half the " \
+      "capacity)")                                                                                 \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(text, dtype, "--dtype", "bf16|f16|f32", 0, 0,                                                \
-      "number format; f16 and f32 go with --device none or cpu (bf16)")                            \
+      "number format; f16 and f32 need --device none or cpu (bf16)")                               \
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
-      "what candidates run on: cpu takes no times, none executes nothing (cuda)")                  \
+      "device of the candidates: cpu measures no times, none executes nothing (cuda)")             \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \
-      "of --device none or cpu (" MGL_TUNE_TARGET " with none)")                                   \
+      "target of --device none or cpu (" MGL_TUNE_TARGET " with none)")                            \
     X(file, space, "--space", "F.json", 0, 0,                                                      \
-      "what may be tried (every move, and most knobs but number formats)")                         \
-    X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig that is begun with")             \
+      "the search space (all moves, and most knobs except number formats)")                        \
+    X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig to begin with")                  \
     X(text, proposer, "--proposer", "grid|random|evolve|surrogate|chat|external[:SHARE][,...]", 0, \
-      0, "who says what is tried, and how often (" MGL_TUNE_PROPOSERS ")")                         \
+      0, "proposers and their shares (" MGL_TUNE_PROPOSERS ")")                                    \
     X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
-      "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
-    X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
+      "endpoint of chat, compatible with OpenAI: https://HOST/v1/chat/completions")                \
+    X(text, chat_model, "--chat-model", "NAME", 0, 0, "model of the endpoint of chat")             \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
-    X(flag, show_prompt, "--show-prompt", NULL, 0, 0, "what chat would send next, and no more")    \
-    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "knobs that change number formats too")  \
-    X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1, "of all draws (a random one)")          \
-    X(text, name, "--name", "NAME", 0, 0, "of the campaign (made of what is tuned)")               \
-    X(flag, fresh, "--new", NULL, 0, 0, "a new campaign, where one of that name stands")           \
+    X(flag, show_prompt, "--show-prompt", NULL, 0, 0, "print the next prompt of chat, and exit")   \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "allow knobs that change number formats")  \
+    X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1,                                         \
+      "random seed of the search (a random one)")                                                  \
+    X(text, name, "--name", "NAME", 0, 0, "name of the campaign (made from what is tuned)")        \
+    X(flag, fresh, "--new", NULL, 0, 0, "begin a new campaign if one of that name exists")         \
     X(flag, rebase, "--rebase", NULL, 0, 0,                                                        \
-      "where the frozen files have changed since (exit 6 without it): a successor, which "         \
-      "measures the best anew")                                                                    \
-    X(flag, dry_run, "--dry-run", NULL, 0, 0, "what would be done, and how long it takes")         \
+      "if the frozen files have changed (exit 6 without this flag): begin a successor, which "     \
+      "measures the best candidate again")                                                         \
+    X(flag, dry_run, "--dry-run", NULL, 0, 0,                                                      \
+      "print what would be done and how long it takes, and exit")                                  \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
@@ -58,16 +62,15 @@ enum { NIGHT_S = 8 * 3600 };
 static void print_device(const mgl_tune_outlook *look)
 {
     mgl_cli_printf(
-        "machines  two at a time, incumbent and candidate; %d program%s in turn, one for "
-        "each number of sequences\n",
+        "machines  two at a time, incumbent and candidate; %d program%s: one for each number of "
+        "sequences\n",
         look->programs, mgl_plural((size_t)look->programs));
     if (look->memory_needed > 0 && look->memory_free > 0)
         mgl_cli_printf("memory    %.2f GB of the device are needed, %.2f GB are free%s\n",
                        (double)look->memory_needed * 1e-9, (double)look->memory_free * 1e-9,
                        look->memory_needed > look->memory_free ? ": too little" : "");
     if (look->device_s > 0)
-        mgl_cli_printf("device    roughly %s a trial that is measured, by the cost model, and "
-                       "compiling\n",
+        mgl_cli_printf("device    about %s for each measured trial (cost model), plus compiling\n",
                        mgl_cli_format_time(look->device_s).text);
 }
 
@@ -86,12 +89,12 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
                    c->device, c->target, c->workloads, (long long)c->capacity);
     mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,
                    look->configs, __builtin_popcount(t->subject.space.moves));
-    mgl_cli_printf("gates     %s a trial", mgl_cli_format_time(look->gate_s).text);
+    mgl_cli_printf("gates     %s for each trial", mgl_cli_format_time(look->gate_s).text);
     if (knows_nights(t))
-        mgl_cli_printf("; at most %.0f trials a night of 8 hours\n",
+        mgl_cli_printf("; at most %.0f trials in 8 hours\n",
                        NIGHT_S / (look->gate_s + look->device_s));
     else
-        mgl_cli_put("; how long executing one takes is not known before\n");
+        mgl_cli_put("; the time to execute a candidate is not known in advance\n");
     print_device(look);
     if (look->predicted > 0)
         mgl_cli_printf("default   predicted %.1f us a token\n", look->predicted);
@@ -269,7 +272,7 @@ const mgl_cli_verb mgl_cli_tune_verb = {
     .name = "tune",
     .operand = "MODEL",
     .operand_optional = true,
-    .summary = "searches for a faster schedule, unattended; the same command goes on",
+    .summary = "searches for a faster schedule, unattended; the same command resumes the search",
     .example = "  megalith tune --shape llama-1b --workloads 'ctx=1024;batch=1' --hours 8\n"
                "  megalith tune tests/models/tales-5m --device none --trials 20",
     MGL_CLI_VERB_OPTIONS,

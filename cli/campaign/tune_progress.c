@@ -178,11 +178,10 @@ static void print_note(const mgl_cli_tune_progress *p, const char *device)
     if (p->clock || p->how->quiet)
         return;
     mgl_cli_say(p->how->verb, "%s",
-                !strcmp(device, "cpu")
-                    ? "the device is cpu: candidates are executed and checked, and nothing is "
-                      "measured; trials are compared by predicted times"
-                    : "there is no device: nothing is executed or measured; trials are compared "
-                      "by predicted times");
+                !strcmp(device, "cpu") ? "the device is cpu: candidates are executed and checked, "
+                                         "but not measured; trials are compared by predicted times"
+                                       : "the device is none: candidates are not executed or "
+                                         "measured; trials are compared by predicted times");
 }
 
 mgl_status mgl_cli_tune_progress_begin(mgl_cli_tune_progress *p, const mgl_tune *tune,

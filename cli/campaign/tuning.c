@@ -123,7 +123,7 @@ mgl_status mgl_cli_check_tuning(const mgl_cli_tuning *how, const char *store, mg
     mgl_status status = mgl_cli_read_disk(how->disk, &disk, err);
     if (!status && how->gain_given && !(how->until_gain > 0))
         status = mgl_fail(err, MGL_USAGE, "--until-gain",
-                          "is a number of percent above 0; leave it out for no limit");
+                          "must be a percentage above 0; leave it out for no limit");
     if (!status)
         status = check_key(how->chat_key, err);
     if (!status && how->report && store && mgl_store_is_path(store))

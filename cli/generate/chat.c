@@ -25,7 +25,7 @@
 #define CHAT_OPTIONS(X)                                                                            \
     X(text, system, "--system", "TEXT", 0, 0, "the system message")                                \
     X(file, messages, "--messages", "F.json", 0, 0,                                                \
-      "the conversation so far, as /save and others write it")                                     \
+      "a saved conversation to continue (JSON, as /save writes it)")                               \
     MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
     MGL_CLI_TALK_OPTIONS(X)                                                                        \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
@@ -109,7 +109,7 @@ static bool leaves(mgl_cli_line kind, bool begun, bool *once)
     bool again = kind == MGL_CLI_LINE_INTERRUPTED && !begun && *once;
     *once = kind == MGL_CLI_LINE_INTERRUPTED && !begun;
     if (*once && !again)
-        mgl_cli_say("chat", "Ctrl-C once more leaves, as Ctrl-D and /exit do");
+        mgl_cli_say("chat", "press Ctrl-C again to leave, or use Ctrl-D or /exit");
     return again;
 }
 
@@ -186,10 +186,10 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
     mgl_cli_reply_options reply = {MGL_CLI_TALK_OPTIONS(MGL_CLI_COPY)};
     if (reader)
         return mgl_fail(err, MGL_USAGE, reader,
-                        "standard input is what the chat reads its messages from; name a file");
+                        "the chat reads its messages from standard input; give a file");
     if (o->sample.given && mgl_cli_reply_shapes(&reply))
         return mgl_fail(err, MGL_USAGE, "--sample",
-                        "takes temperature, top-k, top-p and min-p from generation_config.json; "
+                        "reads temperature, top-k, top-p and min-p from generation_config.json; "
                         "leave out either --sample or those flags");
     return mgl_cli_reply_check(&reply, err);
 }
@@ -255,7 +255,7 @@ static void greet(const mgl_cli_chat *chat, const char *name)
 {
     mgl_cli_say_lines("chat", chat->facts.note);
     if (chat->lines.terminal)
-        mgl_cli_say("chat", "%s on %s, %s, %d positions; /help, Ctrl-D leaves", name,
+        mgl_cli_say("chat", "%s on %s, %s, %d positions; /help lists commands, Ctrl-D leaves", name,
                     chat->facts.device, chat->facts.dtype, (int)chat->facts.capacity);
 }
 
@@ -345,7 +345,7 @@ static mgl_status chat(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_chat_verb = {
     .name = "chat",
     .operand = "MODEL",
-    .summary = "a conversation with an instruct model, by its chat template",
+    .summary = "holds a conversation with an instruct model, by its chat template",
     .example = "  megalith chat org/name --system \"Be brief.\"\n"
                "  printf '%s\\n' \"Who are you?\" \"Why?\" | megalith chat org/name --json",
     .overlaid = true,

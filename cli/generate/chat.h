@@ -39,11 +39,11 @@ bool mgl_cli_chat_end_reply(void);
 
 /* X(name, argument, help): commands, typed after a slash. */
 #define MGL_CLI_CHAT_COMMANDS(X)                                                                   \
-    X(help, "", "what can be said here")                                                           \
-    X(clear, "", "a new conversation")                                                             \
-    X(system, "TEXT", "its system message")                                                        \
-    X(save, "FILE", "its messages, as JSON")                                                       \
-    X(exit, "", "leaves; /quit and /bye too")
+    X(help, "", "lists the commands")                                                              \
+    X(clear, "", "begins a new conversation")                                                      \
+    X(system, "TEXT", "sets the system message")                                                   \
+    X(save, "FILE", "saves the messages, as JSON")                                                 \
+    X(exit, "", "leaves, as do /quit and /bye")
 
 /* X(name, as): aliases of commands. */
 #define MGL_CLI_CHAT_NAMES(X)                                                                      \
@@ -52,8 +52,8 @@ bool mgl_cli_chat_end_reply(void);
 
 /* X(name, help): other input. */
 #define MGL_CLI_CHAT_KEYS(X)                                                                       \
-    X("\\ at the end", "the line goes on")                                                         \
-    X("\"\"\"", "around several lines")                                                            \
+    X("\\ at the end", "continues the message on the next line")                                   \
+    X("\"\"\"", "encloses a message of several lines")                                             \
     X("Ctrl-C", "ends a reply")                                                                    \
     X("Ctrl-D", "leaves")
 

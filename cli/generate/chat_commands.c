@@ -22,8 +22,8 @@ static mgl_status check_place(const char *path, mgl_error *err)
     mgl_json_clear(&json);
     return good ? MGL_OK
                 : mgl_fail(err, MGL_BAD_INPUT, path,
-                           "stands there and is no conversation: it would be lost; name another "
-                           "file");
+                           "exists and is not a conversation, so it is not overwritten; name "
+                           "another file");
 }
 
 static mgl_status do_save(mgl_cli_chat *chat, const char *path, bool *leave, mgl_error *err)
@@ -127,8 +127,8 @@ mgl_status mgl_cli_chat_command(mgl_cli_chat *chat, const char *line, bool *leav
         status = work(chat, rest, leave, &why);
     else
         status = mgl_fail(&why, MGL_USAGE, NULL,
-                          "there is no /%.*s; /help lists what there is. A message that begins "
-                          "with a slash stands between \"\"\"",
+                          "unknown command: /%.*s; /help lists the commands. Enclose a message "
+                          "that begins with a slash in \"\"\"",
                           (int)(length < 40 ? length : 40), line + 1);
     if (!status)
         return MGL_OK;

@@ -93,9 +93,9 @@ static mgl_status encode(reply *r, mgl_error *err)
     mgl_text_free(text);
     if (!status && r->prompt.ids.count >= room)
         return mgl_fail(err, MGL_BAD_INPUT, NULL,
-                        "the cache is full: with this message the conversation has %zu tokens, and "
-                        "there is room for %zu with the reply; /save FILE keeps it, /clear begins "
-                        "a new one. The message was not sent, and nothing else is lost",
+                        "the KV cache is full: with this message the conversation has %zu tokens; "
+                        "at most %zu fit together with a reply. The message was not sent; /save "
+                        "FILE keeps the conversation, /clear begins a new one",
                         r->prompt.ids.count, room);
     if (!status)
         status = mgl_cli_prompt_choose_seed(
@@ -138,7 +138,7 @@ static void say_end(const reply *r)
     if (r->result.stop != MGL_STOP_LENGTH)
         return;
     if (length >= (size_t)r->chat->facts.capacity)
-        mgl_cli_say("chat", "the cache is full, and the reply ends here; /save FILE keeps the "
+        mgl_cli_say("chat", "the KV cache is full, so the reply ends here; /save FILE keeps the "
                             "conversation, /clear begins a new one");
     else
         mgl_cli_say("chat", "the reply ends at --max-tokens %d",

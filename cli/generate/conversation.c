@@ -29,7 +29,7 @@ mgl_status mgl_cli_read_json_text(const char *path, char **out, mgl_error *err)
     if (!status && strlen(*out) < length) {
         mgl_free(*out);
         *out = NULL;
-        return mgl_fail(err, MGL_BAD_INPUT, path, "is no JSON: it holds a byte 0");
+        return mgl_fail(err, MGL_BAD_INPUT, path, "is not JSON: it contains a zero byte");
     }
     return status;
 }
@@ -68,7 +68,8 @@ mgl_status mgl_cli_messages_take(mgl_cli_messages *messages, cJSON *array, const
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "must be a JSON array of messages, objects with role and content");
     if (!array->child)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "the conversation is empty; it needs a message");
+        return mgl_fail(err, MGL_BAD_INPUT, where,
+                        "the conversation is empty; give at least one message");
     for (cJSON *item = array->child; item && !status; item = item->next) {
         mgl_json_out json = {0};
         messages->system |= !messages->count && is_system(item);

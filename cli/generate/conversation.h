@@ -10,12 +10,13 @@
 
 /* Options of rendering. */
 #define MGL_CLI_TEMPLATE_OPTIONS(X)                                                                \
-    X(file, tools, "--tools", "F.json", 0, 0, "a JSON array of the tools that there are")          \
-    X(file, template, "--template", "FILE", 0, 0, "a template in place of the model's own")        \
+    X(file, tools, "--tools", "F.json", 0, 0,                                                      \
+      "the tools that the model can call, as a JSON array")                                        \
+    X(file, template, "--template", "FILE", 0, 0, "a chat template in place of the model's own")   \
     X(text, template_name, "--template-name", "NAME", 0, 0,                                        \
-      "of a model with several templates, this one")                                               \
+      "choose one of several templates of a model")                                                \
     X(text, template_args, "--template-args", "JSON", 0, 0,                                        \
-      "an object of further variables, such as {\"enable_thinking\": false}")
+      "further variables of the template, such as {\"enable_thinking\": false}")
 
 typedef struct mgl_cli_template_options {
     MGL_CLI_TEMPLATE_OPTIONS(MGL_CLI_FIELD)

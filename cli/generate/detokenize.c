@@ -160,8 +160,7 @@ static mgl_status read_input(id_lists *out, mgl_error *err)
     mgl_status status = mgl_file_read(MGL_STDIN, MGL_CLI_MAX_TEXT, &text, &length, err);
     if (!status && strspn(text, " \t\r\n") == length)
         status = mgl_fail(err, MGL_USAGE, NULL,
-                          "one of --ids and --ids-file is needed; standard input, which is read in "
-                          "their place, has no ids");
+                          "standard input contains no ids; give ids there, or --ids or --ids-file");
     if (!status)
         status = take_input(text, length, out, err);
     mgl_free(text);
@@ -259,7 +258,7 @@ static mgl_status detokenize(const char *operand, const void *options, mgl_error
 const mgl_cli_verb mgl_cli_detokenize_verb = {
     .name = "detokenize",
     .operand = "MODEL",
-    .summary = "token ids to text; a folder that holds only tokenizer.json is enough",
+    .summary = "converts token ids to text; a folder that holds only tokenizer.json is enough",
     .example = "  megalith detokenize tests/models/tales-5m --ids 909,39,524,78,258,276,325\n"
                "  megalith tokenize tests/models/tales-5m --text Hello |"
                " megalith detokenize tests/models/tales-5m",

@@ -175,7 +175,7 @@ static mgl_status eval(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_eval_verb = {
     .name = "eval",
     .operand = "MODEL",
-    .summary = "negative log-likelihood and perplexity over texts",
+    .summary = "computes negative log-likelihood and perplexity over texts",
     .example =
         "  megalith eval tests/models/tales-5m --texts tests/models/tales-5m/val_texts.json\n"
         "  megalith eval tests/models/tales-5m --file story.txt\n"

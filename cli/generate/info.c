@@ -104,7 +104,7 @@ static void print_unusable(const mgl_checkpoint *checkpoint, const chat_end *cha
         print_beyond(checkpoint, chat->id, 0, true);
     if (chat->text && chat->id < 0)
         mgl_cli_printf("; \"%s\" (tokenizer_config.json) has no id: %s", chat->text,
-                       chat->no_tokenizer ? "there is no tokenizer that can be used"
+                       chat->no_tokenizer ? "the model has no usable tokenizer"
                                           : "the tokenizer has no such token");
 }
 
@@ -189,8 +189,8 @@ static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
     mgl_cli_printf("%-14s%d in use (--json lists them)\n", "tensors", graph->tensor_count);
     if (graph->tied)
         mgl_cli_printf("%-14s%s\n", "head",
-                       "tied to the embedding; the table stands twice on the device: streamed for "
-                       "the head, gathered for the embedding");
+                       "tied to the embedding; the device holds two copies of the table: one for "
+                       "the head, one for the embedding");
     else
         mgl_cli_printf("%-14s%s\n", "head",
                        graph->own_head ? "stored with other values than the embedding, although "
@@ -235,7 +235,7 @@ static void print_entries(const entries *e)
                        mgl_plural((size_t)entry->sequences), entry->capacity_lo, entry->capacity_hi,
                        entry->lowering == MGL_LOWERING_VERSION
                            ? ""
-                           : "; not used: it was measured with another version of lowering");
+                           : "; not used: measured with another version of lowering");
     }
 }
 

@@ -19,7 +19,7 @@ static mgl_status make_messages(mgl_cli_prompt *prompt, const mgl_cli_prompts_co
         return status;
     if (prompt->messages.system)
         return mgl_fail(err, MGL_USAGE, "--system",
-                        "the conversation has a system message of its own; leave out either");
+                        "the conversation already has a system message; leave out one of the two");
     return mgl_cli_messages_set_system(&prompt->messages, how->system, err);
 }
 
@@ -71,8 +71,7 @@ mgl_status mgl_cli_prompts_render(mgl_cli_prompts *prompts, const char *path,
     }
     if (!status && !any && flag && mgl_cli_prompts_count_errors(prompts) < prompts->count)
         return mgl_fail(err, MGL_USAGE, flag,
-                        "needs a conversation, and none is given: add "
-                        "--chat, or give prompts with messages");
+                        "needs a conversation; add --chat, or give prompts with messages");
     return status || !any ? status : render_all(prompts, path, how, err);
 }
 

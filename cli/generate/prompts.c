@@ -210,7 +210,7 @@ static mgl_status read_start_entry(const element *e, mgl_cli_prompt *out, mgl_er
     for (; member; member = member->next)
         if (strcmp(member->string, "text") != 0 && strcmp(member->string, "ids") != 0)
             return mgl_fail(err, MGL_BAD_INPUT, e->json->file,
-                            "unknown key \"%.80s\"; there are text and ids", member->string);
+                            "unknown key \"%.80s\"; allowed: text and ids", member->string);
     return read_prompt(e, out, err);
 }
 
@@ -329,12 +329,13 @@ static mgl_status check_entry(mgl_cli_prompts *prompts, size_t index, bool sampl
     if (!status && sample && mgl_cli_reply_shapes(reply)) {
         key = shaping_key(reply);
         status = mgl_fail(err, MGL_BAD_INPUT, NULL,
-                          "is given beside --sample, which takes temperature, top_k, top_p and "
-                          "min_p from generation_config.json; leave out either");
+                          "cannot be combined with --sample, which reads temperature, top_k, top_p "
+                          "and min_p from generation_config.json; leave out one of the two");
     }
     if (!status && !json && reply->logprobs.value > 0) {
         key = "logprobs";
-        status = mgl_fail(err, MGL_BAD_INPUT, NULL, "needs --json, whose object has them");
+        status = mgl_fail(err, MGL_BAD_INPUT, NULL,
+                          "needs --json; only its output contains log-probabilities");
     }
     return mgl_cli_prompt_end_key(prompts, index, key, status, err);
 }
@@ -421,7 +422,8 @@ mgl_status mgl_cli_reply_check(const mgl_cli_reply_options *options, mgl_error *
     if (!repeat->given || repeat->value >= 0.01)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--repeat-penalty",
-                    "is %g; it must be from 0.01 to 100, and 1 is none", repeat->value);
+                    "is %g; it must be from 0.01 to 100, and 1 disables the penalty",
+                    repeat->value);
 }
 
 /* Flags such as --top-k request sampling. Without --temperature the temperature is 1, which leaves
@@ -472,7 +474,7 @@ mgl_status mgl_cli_prompt_choose_seed(mgl_cli_prompt *prompt, bool sampled, mgl_
     if (!sampled || prompt->reply.seed.given)
         return MGL_OK;
     if (getrandom(&bits, sizeof bits, 0) != sizeof bits)
-        return mgl_fail_errno(err, "--seed", "the system gives no random number; give a seed");
+        return mgl_fail_errno(err, "--seed", "the system provides no random numbers; give a seed");
     prompt->drawn = true;
     prompt->seed = bits & (uint64_t)greatest_exact;
     return MGL_OK;

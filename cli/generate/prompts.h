@@ -18,22 +18,22 @@
 /* Options that `chat` has too. */
 #define MGL_CLI_TALK_OPTIONS(X)                                                                    \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20,                                            \
-      "new tokens at most (128; of chat, as many as the cache holds)")                             \
+      "largest number of new tokens (128; of chat: as many as the cache holds)")                   \
     X(real, temperature, "--temperature", "X", 0, 1000, "sample at this temperature; 0 is greedy") \
-    X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N likeliest tokens; 0 is all")    \
+    X(int, top_k, "--top-k", "N", 0, INT32_MAX, "sample from the N most likely tokens; 0 is all")  \
     X(real, top_p, "--top-p", "X", 0, 1,                                                           \
-      "sample from the likeliest tokens that sum to X; 0 is the likeliest")                        \
+      "sample from the most likely tokens whose probabilities sum to X; 0 is greedy")              \
     X(real, min_p, "--min-p", "X", 0, 1,                                                           \
-      "leave out tokens below X times the likeliest; 0 is none")                                   \
+      "leave out tokens below X times the probability of the likeliest; 0 is off")                 \
     X(real, repeat_penalty, "--repeat-penalty", "X", 0, 100,                                       \
       "tokens of prompt and reply: divide logits above 0 by X, multiply others; 1 is none")        \
     X(real, presence_penalty, "--presence-penalty", "X", -2, 2,                                    \
-      "take X from the logits of tokens that the reply has")                                       \
+      "subtract X from the logits of tokens that occur in the reply")                              \
     X(real, frequency_penalty, "--frequency-penalty", "X", -2, 2,                                  \
-      "take X from them as often as the reply has the token")                                      \
+      "subtract X for each time that a token occurs in the reply")                                 \
     X(int, seed, "--seed", "N", 0, INT64_MAX, "sample; the same seed gives the same tokens")       \
-    X(list, stop, "--stop", "TEXT", 0, 0, "end before this text; may stand up to 16 times")        \
-    X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "go on behind the end token")
+    X(list, stop, "--stop", "TEXT", 0, 0, "end before this text; up to 16 times")                  \
+    X(flag, ignore_eos, "--ignore-eos", NULL, 0, 0, "continue after the end token")
 
 #define MGL_CLI_REPLY_OPTIONS(X)                                                                   \
     MGL_CLI_TALK_OPTIONS(X)                                                                        \

@@ -28,23 +28,23 @@
 enum { DEFAULT_MAX_TOKENS = 128 };
 
 #define RUN_OPTIONS(X)                                                                             \
-    X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from (standard input)")      \
-    X(file, prompt_file, "--prompt-file", "FILE", 0, 0, "the same, from a file, byte for byte")    \
-    X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
+    X(text, prompt, "--prompt", "TEXT", 0, 0, "text that the reply continues (standard input)")    \
+    X(file, prompt_file, "--prompt-file", "FILE", 0, 0, "the prompt from a file, byte for byte")   \
+    X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the prompt as token ids")                  \
     X(file, prompts, "--prompts", "F.json", 0, 0,                                                  \
       "a JSON array or JSON Lines of texts, or objects with text, ids or messages, and seed, "     \
-      "...; one launch makes up to 16 replies, or 64 (docs/commands.md)")                          \
+      "...; one launch generates up to 16 replies, or 64 (docs/commands.md)")                      \
     X(flag, chat, "--chat", NULL, 0, 0,                                                            \
       "the prompt is a user's message, and the model's chat template renders it")                  \
-    X(text, system, "--system", "TEXT", 0, 0, "the system message in front of it")                 \
+    X(text, system, "--system", "TEXT", 0, 0, "the system message before the user's message")      \
     X(file, messages, "--messages", "F.json", 0, 0,                                                \
-      "with --chat, in the prompt's place: a whole conversation")                                  \
+      "a whole conversation, in place of a prompt, with --chat")                                   \
     MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
     MGL_CLI_REPLY_OPTIONS(X)                                                                       \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(flag, echo, "--echo", NULL, 0, 0,                                                            \
-      "say the prompt in front of the reply; with --logprobs, how likely it is")                   \
+      "print the prompt before the reply; with --logprobs also the prompt's log-probabilities")    \
     X(flag, sample, "--sample", NULL, 0, 0, "sample with generation_config.json's values")         \
     X(int, capacity, "--capacity", "N", 1, 1 << 20,                                                \
       "positions of the KV cache (prompt + max-tokens, within the model's limit)")                 \
@@ -102,10 +102,11 @@ static mgl_status check_chat(const struct options *o, mgl_error *err)
                        : o->system.given ? "--system"
                                          : mgl_cli_template_flag(&flags);
     if (flag && !o->chat.given && !o->prompts.given)
-        return mgl_fail(err, MGL_USAGE, flag, "is of a conversation: give --chat too");
+        return mgl_fail(err, MGL_USAGE, flag, "needs a conversation; give --chat too");
     if (o->chat.given && o->prompt_ids.given)
-        return mgl_fail(err, MGL_USAGE, "--prompt-ids",
-                        "is a prompt as it is, and --chat renders one; leave out either");
+        return mgl_fail(
+            err, MGL_USAGE, "--prompt-ids",
+            "cannot be combined with --chat, which renders a text; leave out one of the two");
     return MGL_OK;
 }
 
@@ -118,10 +119,11 @@ static mgl_status check_options(const struct options *o, mgl_error *err)
         return mgl_fail(err, MGL_USAGE, NULL, "%s of " PROMPT_FLAGS " is needed%s",
                         prompts ? "only one" : "one", prompts ? "" : ", or a text through a pipe");
     if (o->logprobs.given && !o->json.given)
-        return mgl_fail(err, MGL_USAGE, "--logprobs", "needs --json, whose object has them");
+        return mgl_fail(err, MGL_USAGE, "--logprobs",
+                        "needs --json; only its output contains log-probabilities");
     if (o->sample.given && mgl_cli_reply_shapes(&flags))
         return mgl_fail(err, MGL_USAGE, "--sample",
-                        "takes temperature, top-k, top-p and min-p from generation_config.json; "
+                        "reads temperature, top-k, top-p and min-p from generation_config.json; "
                         "leave out either --sample or those flags");
     mgl_status status = mgl_cli_reply_check(&flags, err);
     return status ? status : check_chat(o, err);

@@ -22,7 +22,7 @@
 
 #define SCORE_OPTIONS(X)                                                                           \
     X(text, text, "--text", "T", 0, 0, "the text (standard input, to its end)")                    \
-    X(file, file, "--file", "FILE", 0, 0, "the same, from a file, byte for byte")                  \
+    X(file, file, "--file", "FILE", 0, 0, "the text from a file, byte for byte")                   \
     X(file, texts, "--texts", "F.json", 0, 0,                                                      \
       "a JSON array or JSON Lines: texts, or objects with text or ids")                            \
     MGL_CLI_DEVICE_OPTION(X)                                                                       \
@@ -348,7 +348,7 @@ static mgl_status score(const char *operand, const void *options, mgl_error *err
 const mgl_cli_verb mgl_cli_score_verb = {
     .name = "score",
     .operand = "MODEL",
-    .summary = "log-probability of each token of given texts",
+    .summary = "prints the log-probability of each token of given texts",
     .example =
         "  megalith score tests/models/tales-5m --text \"Once there was a small fox\" --json\n"
         "  megalith score tests/models/tales-5m < story.txt\n"

@@ -16,7 +16,7 @@
       "the conversation: a JSON array of objects with role and content")                           \
     MGL_CLI_TEMPLATE_OPTIONS(X)                                                                    \
     X(flag, no_generation_prompt, "--no-generation-prompt", NULL, 0, 0,                            \
-      "leave out what begins the assistant's reply")                                               \
+      "leave out the beginning of the assistant's reply")                                          \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(TEMPLATE_OPTIONS)
 
@@ -84,7 +84,8 @@ static mgl_status template(const char *operand, const void *options, mgl_error *
     const struct options *o = options;
     char *folder = NULL, *messages = NULL;
     if (!o->messages.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--messages is missing: the conversation, a file");
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "--messages is missing; give a file with the conversation");
     mgl_status status = mgl_model_resolve_path(operand, &folder, err);
     if (!status)
         status = mgl_cli_read_json_text(o->messages.value, &messages, err);
@@ -98,7 +99,7 @@ static mgl_status template(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_template_verb = {
     .name = "template",
     .operand = "MODEL",
-    .summary = "a conversation to the text of a prompt, by the model's chat template",
+    .summary = "renders a conversation as the text of a prompt, by the model's chat template",
     .example = "  megalith template org/name --messages conversation.json --tools tools.json",
     MGL_CLI_VERB_OPTIONS,
     .run = template,

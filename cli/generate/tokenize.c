@@ -48,7 +48,7 @@ static mgl_status encode_item(const mgl_tokenizer *tokenizer, const mgl_cli_prom
     const mgl_cli_prompt *item = &texts->items[index];
     mgl_cli_prompt_name(texts, index, name, sizeof name);
     if (!item->text)
-        return mgl_fail(err, MGL_BAD_INPUT, name, "has ids already; tokenize needs a text");
+        return mgl_fail(err, MGL_BAD_INPUT, name, "has ids; tokenize needs a text");
     mgl_status status = mgl_tokenizer_encode(tokenizer, item->text, item->length, true, out, err);
     if (status == MGL_BAD_INPUT)
         mgl_error_name(err, name);
@@ -130,7 +130,7 @@ static mgl_status tokenize(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_tokenize_verb = {
     .name = "tokenize",
     .operand = "MODEL",
-    .summary = "text to token ids; a folder that holds only tokenizer.json is enough",
+    .summary = "converts text to token ids; a folder that holds only tokenizer.json is enough",
     .example = "  megalith tokenize tests/models/tales-5m --text \"Hello world\"",
     MGL_CLI_VERB_OPTIONS,
     .run = tokenize,

@@ -60,10 +60,9 @@ static void print_facts(const mgl_tokenizer_facts *facts)
     mgl_cli_printf("%-14sBPE, ids 0 to %zu, %zu added tokens\n", "tokenizer",
                    facts->ids ? facts->ids - 1 : 0, facts->added);
     if (facts->llama)
-        mgl_cli_printf(
-            "%-14sclass LlamaTokenizer in place of normalizer, pre-tokenizer and decoder "
-            "of tokenizer.json\n",
-            "");
+        mgl_cli_printf("%-14sclass LlamaTokenizer replaces normalizer, pre-tokenizer and decoder "
+                       "of tokenizer.json\n",
+                       "");
     if (facts->truncation)
         mgl_cli_printf("%-14struncation of tokenizer.json is ignored: no text is truncated\n", "");
     if (facts->padding)
@@ -87,10 +86,10 @@ mgl_status mgl_cli_print_tokenizer(const char *path, bool *usable, mgl_error *er
         mgl_tokenizer_facts facts = mgl_tokenizer_get_facts(tokenizer);
         print_facts(&facts);
     } else if (why.message[0]) {
-        mgl_cli_printf("%-14scannot be used; run the model by ids (--prompt-ids): %s: %s\n",
+        mgl_cli_printf("%-14scannot be used; run the model with token ids (--prompt-ids): %s: %s\n",
                        "tokenizer", why.where, why.message);
     } else {
-        mgl_cli_printf("%-14snone; run the model by ids (--prompt-ids)\n", "tokenizer");
+        mgl_cli_printf("%-14snone; run the model with token ids (--prompt-ids)\n", "tokenizer");
     }
     mgl_tokenizer_close(tokenizer);
     return MGL_OK;

@@ -35,7 +35,7 @@ static mgl_status bench(const char *operand, const void *options, mgl_error *err
 const mgl_cli_verb mgl_cli_kernel_bench_verb = {
     .name = "kernel bench",
     .operand = "UNIT",
-    .summary = "times a text of a micro-kernel against the one that runs today",
+    .summary = "times a text of a micro-kernel against the current one",
     .example = "  megalith kernel bench merge --text merge.cuh\n"
                "  megalith kernel bench merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,8192'",

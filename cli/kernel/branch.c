@@ -7,9 +7,10 @@
 #include <string.h>
 
 #define BRANCH_OPTIONS(X)                                                                          \
-    X(text, name, "--name", "NEW", 0, 0, "makes this branch, or finds it there, and works on it")  \
+    X(text, name, "--name", "NEW", 0, 0,                                                           \
+      "switch to this branch, and create it if it does not exist")                                 \
     X(text, at, "--at", "NAME", 0, 0,                                                              \
-      "where it begins (where the branch that is worked on stands)")                               \
+      "version at which the branch begins (the newest version of the current branch)")             \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(BRANCH_OPTIONS)
 
@@ -43,7 +44,7 @@ static mgl_status branch(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_branch_verb = {
     .name = "kernel branch",
     .operand = "UNIT",
-    .summary = "the branches of a micro-kernel's versions, or a new one",
+    .summary = "lists the branches of a micro-kernel, or begins a new one",
     .example = "  megalith kernel branch merge --name wide\n"
                "  megalith kernel branch merge --name anew --at original",
     .notes = MGL_CLI_PLACE_NOTES,

@@ -5,8 +5,8 @@
 #include "cli/kernel/loop.h"
 
 #define CHECKOUT_OPTIONS(X)                                                                        \
-    X(text, branch, "--branch", "NAME", 0, 0, "of those there are, that is worked on from now on") \
-    X(text, at, "--at", "NAME", 0, 0, "where the branch stands from now on")                       \
+    X(text, branch, "--branch", "NAME", 0, 0, "switch to this existing branch")                    \
+    X(text, at, "--at", "NAME", 0, 0, "set the branch to this version")                            \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(CHECKOUT_OPTIONS)
 
@@ -17,7 +17,7 @@ static mgl_status move(const struct options *o, const mgl_kernel_store *b, mgl_e
     mgl_status status = MGL_OK;
     if (mgl_kernel_session_state(b->bench).open)
         return mgl_fail(err, MGL_USAGE, b->unit->name,
-                        "a work is open: `megalith kernel prompt %s --drop` gives it up",
+                        "a task is open; `megalith kernel prompt %s --drop` drops it",
                         b->unit->name);
     if (o->branch.given)
         status = mgl_versions_go_to(c, o->branch.value, err);
@@ -37,7 +37,7 @@ static mgl_status checkout(const char *operand, const void *options, mgl_error *
     const mgl_kernel_store_options how = MGL_CLI_PLACE(o, false);
     mgl_kernel_store b = {0};
     if (!o->branch.given && !o->at.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--branch or --at is needed, or both");
+        return mgl_fail(err, MGL_USAGE, NULL, "--branch and --at are missing; give at least one");
     mgl_status status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
         status = move(o, &b, err);
@@ -48,7 +48,7 @@ static mgl_status checkout(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_kernel_checkout_verb = {
     .name = "kernel checkout",
     .operand = "UNIT",
-    .summary = "works on another branch, or lets the branch stand at another version",
+    .summary = "switches to another branch, or sets the branch to another version",
     .example = "  megalith kernel checkout merge --branch wide",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

@@ -5,7 +5,8 @@
 #include "cli/kernel/loop.h"
 
 #define CHOOSE_OPTIONS(X)                                                                          \
-    X(text, experiment_log, "--log", "F.json", 0, 0, "what was tried (ledger.json in --folder)")   \
+    X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
+      "the experiment log (ledger.json in --folder)")                                              \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHOOSE_OPTIONS)
@@ -13,15 +14,15 @@ MGL_CLI_OPTIONS(CHOOSE_OPTIONS)
 static void print(const mgl_experiment_log_choice *choice)
 {
     mgl_cli_printf("next %s\n",
-                   choice->any ? choice->shares.ops[0].op : "nothing: every op is left");
+                   choice->any ? choice->shares.ops[0].op : "nothing: no op is worth more work");
     for (int i = 0; i < choice->shares.count; i++) {
         const mgl_op_share *s = &choice->shares.ops[i];
-        mgl_cli_printf("%-18s %5.1f %% of the time, %5.1f %% to gain at its floor; %s\n", s->op,
+        mgl_cli_printf("%-18s %5.1f %% of the time, %5.1f %% gain at its lower bound; %s\n", s->op,
                        100 * s->share, 100 * s->gain, mgl_op_state_what(s->state));
     }
     for (int i = 0; i < choice->idea_count; i++) {
         const mgl_play *idea = &choice->ideas[i];
-        mgl_cli_printf("idea %-13s tried %d, kept %d, %+.2f %% over all\n", idea->name, idea->tried,
+        mgl_cli_printf("idea %-13s tried %d, kept %d, %+.2f %% in total\n", idea->name, idea->tried,
                        idea->kept, 100 * idea->mean_gain);
     }
 }
@@ -59,7 +60,8 @@ const mgl_cli_verb mgl_cli_kernel_choose_verb = {
     .name = "kernel choose",
     .operand = "SHARES",
     .operand_is_file = true,
-    .summary = "which op is worked on next, of a file with each op's time and floor",
+    .summary =
+        "chooses the next op to work on, from a file with the time and the lower bound of each op",
     .example = "  megalith kernel choose shares.json",
     MGL_CLI_VERB_OPTIONS,
     .run = choose,

@@ -5,8 +5,8 @@
 #include "cli/kernel/loop.h"
 
 #define DIFF_OPTIONS(X)                                                                            \
-    X(text, from, "--from", "NAME", 0, 0, "what it was (original)")                                \
-    X(text, to, "--to", "NAME", 0, 0, "what it became (the branch that is worked on)")             \
+    X(text, from, "--from", "NAME", 0, 0, "the old version (original)")                                 \
+    X(text, to, "--to", "NAME", 0, 0, "the new version (the current branch)")                      \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(DIFF_OPTIONS)
 
@@ -29,7 +29,7 @@ static mgl_status diff(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_kernel_diff_verb = {
     .name = "kernel diff",
     .operand = "UNIT",
-    .summary = "what differs between two versions of a micro-kernel, line by line",
+    .summary = "prints the lines that differ between two versions of a micro-kernel",
     .example = "  megalith kernel diff merge",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #define EXPORT_OPTIONS(X)                                                                          \
-    X(text, at, "--at", "NAME", 0, 0, "whose text (the branch that is worked on)")                 \
-    X(text, output, "-o", "F", 0, 0, "write there rather than to standard output")                 \
-    X(flag, json, "--json", NULL, 0, 0, "one JSON object with its verdict, values and text")       \
+    X(text, at, "--at", "NAME", 0, 0, "version to export (the current branch)")                    \
+    X(text, output, "-o", "F", 0, 0, "write to this file (default: standard output)")              \
+    X(flag, json, "--json", NULL, 0, 0, "print one JSON object with verdict, values and text")     \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(EXPORT_OPTIONS)
 
@@ -49,7 +49,7 @@ static mgl_status export_text(const char *operand, const void *options, mgl_erro
 const mgl_cli_verb mgl_cli_kernel_export_verb = {
     .name = "kernel export",
     .operand = "UNIT",
-    .summary = "the text of a version or the unit's own, or all of it as JSON",
+    .summary = "prints the text of a version or the unit's own text, or the whole version as JSON",
     .example = "  megalith kernel export merge -o merge.cuh",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

@@ -9,7 +9,7 @@ static const mgl_cli_verb *const words[] = {
 
 const mgl_cli_verb mgl_cli_kernel_guard_verb = {
     .name = "kernel guard",
-    .summary = "scans a text as the gates before the compiler do, and tries these gates",
+    .summary = "scans a text with the gates before the compiler, and tests these gates",
     .example = "  megalith kernel guard scan merge.cuh",
     .words = words,
     .word_count = sizeof words / sizeof *words,

@@ -9,9 +9,9 @@
 #include "base/memory.h"
 
 #define SCAN_OPTIONS(X)                                                                            \
-    X(text, unit, "--unit", "UNIT", 0, 0, "whose text it is (the unit that has its frame)")        \
+    X(text, unit, "--unit", "UNIT", 0, 0, "the unit of the text (the unit whose frame matches)")   \
     X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
-      "of the unit's own text: the file has its body alone")                                       \
+      "region of the unit; the file contains only the region's body")                              \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SCAN_OPTIONS)
 
@@ -22,8 +22,7 @@ static mgl_status find_unit(const char *text, size_t length, const mgl_kernel_un
     if (*out)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--unit",
-                    "is needed: the text has the frame of no micro-kernel, so that nobody knows "
-                    "whose it is");
+                    "is missing, and the text has the frame of no micro-kernel; name the unit");
 }
 
 static void print_findings(const mgl_kernel_unit *unit, const mgl_guard_findings *found)
@@ -38,9 +37,9 @@ static void print_findings(const mgl_kernel_unit *unit, const mgl_guard_findings
         mgl_cli_printf("    %s\n", mgl_outcome_kernel_hint(f->outcome));
     }
     if (found->count == 0)
-        mgl_cli_printf("%s: nothing is refused\n", unit->name);
+        mgl_cli_printf("%s: nothing is rejected\n", unit->name);
     else if (!found->whole)
-        mgl_cli_put("The text was not looked at to its end: mend this first.\n");
+        mgl_cli_put("The scan stopped before the end of the text; fix these first.\n");
 }
 
 static void tell_findings(const mgl_kernel_unit *unit, const mgl_guard_findings *found, bool json)
@@ -65,7 +64,8 @@ static mgl_status take_text(const struct options *o, const char *answer, size_t 
 {
     mgl_kernel_region region = MGL_KERNEL_REGION_ANY;
     if (o->region.given && !o->unit.given)
-        return mgl_fail(err, MGL_USAGE, "--region", "--unit is needed with it: whose region it is");
+        return mgl_fail(err, MGL_USAGE, "--region",
+                        "needs --unit, which names the unit of the region");
     mgl_status status = o->unit.given ? mgl_kernel_find(o->unit.value, unit, err) : MGL_OK;
     if (!status)
         status = mgl_kernel_find_region(o->region.value, &region, err);
@@ -102,10 +102,11 @@ const mgl_cli_verb mgl_cli_kernel_guard_scan_verb = {
     .name = "kernel guard scan",
     .operand = "FILE",
     .operand_is_file = true,
-    .summary = "all that the gates before the compiler refuse in a text: 11, or 0 for nothing",
+    .summary = "prints everything that the gates before the compiler reject in a text; exits with "
+               "11, or 0 if nothing is rejected",
     .example = "  megalith kernel guard scan merge.cuh --json\n"
                "  megalith kernel guard scan answer.md --unit merge --region device",
-    .notes = "FILE is a text, or an answer to a prompt, which has one in a ```cuda fence.",
+    .notes = "FILE is a text, or an answer to a prompt with a ```cuda fence.",
     .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,
     .run = scan,

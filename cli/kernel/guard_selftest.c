@@ -36,13 +36,13 @@ static void print_test(const mgl_guard_test *test)
 {
     for (int i = 0; i < test->missed && i < MGL_GUARD_MISSES; i++)
         mgl_cli_printf("MISSED %s: %s\n", test->misses[i].name, test->misses[i].got);
-    mgl_cli_printf("%d tricks were planted, and %d units scanned as they were built; %d tricks in "
-                   "PTX, and %d modules that are clean: ",
+    mgl_cli_printf("planted %d tricks and scanned %d original units; planted %d tricks in PTX and "
+                   "scanned %d clean modules: ",
                    test->tricks, test->units, test->ptx_tricks, test->ptx_modules);
     if (test->missed)
-        mgl_cli_printf("%d missed, the guard does not hold\n", test->missed);
+        mgl_cli_printf("%d missed, the guard fails\n", test->missed);
     else
-        mgl_cli_put("the guard holds\n");
+        mgl_cli_put("the guard passes\n");
 }
 
 static mgl_status selftest(const char *operand, const void *options, mgl_error *err)
@@ -63,7 +63,7 @@ static mgl_status selftest(const char *operand, const void *options, mgl_error *
 
 const mgl_cli_verb mgl_cli_kernel_guard_selftest_verb = {
     .name = "kernel guard selftest",
-    .summary = "plants known tricks, and says whether each is still refused: 6 where one is not",
+    .summary = "plants known tricks and checks that each is rejected; exits with 6 if one is not",
     .example = "  megalith kernel guard selftest",
     MGL_CLI_VERB_OPTIONS,
     .run = selftest,

@@ -9,7 +9,7 @@ static const mgl_cli_verb *const words[] = {
 
 const mgl_cli_verb mgl_cli_kernel_verb = {
     .name = "kernel",
-    .summary = "shows micro-kernels, and passes new texts of theirs through gates",
+    .summary = "shows micro-kernels, and checks new texts of micro-kernels",
     .example = "  megalith kernel show merge\n"
                "  megalith kernel verify merge --text merge.cuh",
     .words = words,

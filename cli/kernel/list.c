@@ -29,7 +29,7 @@ static mgl_status list(const char *operand, const void *options, mgl_error *err)
 
 const mgl_cli_verb mgl_cli_kernel_list_verb = {
     .name = "kernel list",
-    .summary = "the micro-kernels, and the file of each",
+    .summary = "lists the micro-kernels and their files",
     .example = "  megalith kernel list",
     MGL_CLI_VERB_OPTIONS,
     .run = list,

@@ -2,7 +2,7 @@
 #include "cli/kernel/loop.h"
 
 #define LOG_OPTIONS(X)                                                                             \
-    X(text, at, "--at", "NAME", 0, 0, "where it begins (the branch that is worked on)")            \
+    X(text, at, "--at", "NAME", 0, 0, "version to begin at (the current branch)")                  \
     MGL_CLI_PLACE_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(LOG_OPTIONS)
@@ -42,7 +42,7 @@ static mgl_status show_log(const char *operand, const void *options, mgl_error *
 const mgl_cli_verb mgl_cli_kernel_log_verb = {
     .name = "kernel log",
     .operand = "UNIT",
-    .summary = "the versions of a branch, the newest first",
+    .summary = "lists the versions of a branch, newest first",
     .example = "  megalith kernel log merge",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

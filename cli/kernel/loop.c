@@ -19,8 +19,9 @@ static mgl_status open_chat(const mgl_cli_ask *how, mgl_model_client **out, mgl_
 {
     char *key = NULL;
     if (!how->url || !how->model)
-        return mgl_fail(err, MGL_USAGE, "--proposer",
-                        "chat asks a language model: --chat-url and --chat-model say which");
+        return mgl_fail(
+            err, MGL_USAGE, "--proposer",
+            "the proposer chat needs a language model; give --chat-url and --chat-model");
     mgl_status status = mgl_cli_find_key(how->key_file, &key, err);
     const mgl_model_client_chat_options options = {
         .url = how->url, .key = key, .abort = mgl_cancel_flag(mgl_cli_cancel())};
@@ -36,14 +37,15 @@ mgl_status mgl_cli_model_client_open(const mgl_cli_ask *how, mgl_model_client **
     const char *name = how->proposer ? how->proposer : "external";
     *out = NULL;
     if (strcmp(name, "chat") != 0 && (how->url || how->model || how->key_file))
-        return mgl_fail(err, MGL_USAGE, "--chat-url", "goes with --proposer chat");
+        return mgl_fail(err, MGL_USAGE, "--chat-url", "needs --proposer chat");
     if (!strncmp(name, script, sizeof script - 1) && name[sizeof script - 1])
         return mgl_model_client_open_replay(name + sizeof script - 1, out, err);
     if (!strcmp(name, "chat"))
         return open_chat(how, out, err);
     return strcmp(name, "external")
                ? mgl_fail(err, MGL_USAGE, "--proposer",
-                          "'%.60s' is none of scripted:FILE, chat and external", name)
+                          "unknown proposer: '%.60s'; supported: scripted:FILE, chat and external",
+                          name)
                : MGL_OK;
 }
 
@@ -103,7 +105,7 @@ void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool j
         return;
     }
     if (end->stopped)
-        mgl_cli_printf("%s: the work stays open; %s\n", mgl_outcome_name(end->stopped),
+        mgl_cli_printf("%s: the task stays open; %s\n", mgl_outcome_name(end->stopped),
                        mgl_outcome_kernel_hint(end->stopped));
     mgl_cli_kernel_tell_verdict(&end->verdict, mgl_outcome_kernel_hint(end->verdict.outcome));
     if (end->gates)
@@ -111,6 +113,6 @@ void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool j
     if (end->version[0])
         mgl_cli_printf("version %s\n", end->version);
     else
-        mgl_cli_printf("%d call%s, the work %s\n", end->calls, mgl_plural((size_t)end->calls),
-                       end->ended ? "ended without a text" : "goes on");
+        mgl_cli_printf("%d call%s, the task %s\n", end->calls, mgl_plural((size_t)end->calls),
+                       end->ended ? "ended without a new text" : "goes on");
 }

@@ -12,40 +12,41 @@
 #include "cli/signals.h"
 
 #define MGL_CLI_FOLDER_OPTION(X)                                                                   \
-    X(text, folder, "--folder", "DIR", 0, 0, "of all kernel sessions (kernels in XDG_DATA_HOME)")
+    X(text, folder, "--folder", "DIR", 0, 0,                                                       \
+      "folder of all kernel sessions (kernels in XDG_DATA_HOME)")
 
 /* Options of words that read a kernel session or move a branch. */
 #define MGL_CLI_PLACE_OPTIONS(X)                                                                   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
-      "of your own (transformations in XDG_DATA_HOME)")
+      "folder of your own transformations (transformations in XDG_DATA_HOME)")
 #define MGL_CLI_ARCH_OPTION(X) X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")
 
 /* Options of words that pass texts through the gates. */
 #define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
     MGL_CLI_PLACE_OPTIONS(X)                                                                       \
     MGL_CLI_ARCH_OPTION(X)                                                                         \
-    X(flag, scan_only, "--scan-only", NULL, 0, 0, "the gates end before the compiler")             \
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "stop before the compiler")                      \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
-      "that evaluates what passes the compiler (none)")                                            \
-    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
-      "texts run there in a process that may do what you may")
+      "device that checks what passes the compiler (none)")                                        \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0, "run texts without a sandbox")
 
 /* Options of words that give a proposer the profile of a text. */
 #define MGL_CLI_PROFILE_OPTIONS(X)                                                                 \
-    X(file, ncu, "--ncu", "F.csv", 0, 0, "output of `ncu --csv` for the text that is changed")     \
-    X(text, kernel, "--kernel", "NAME", 0, 0, "whose rows count, by a part of its name (all)")     \
+    X(file, ncu, "--ncu", "F.csv", 0, 0, "output of `ncu --csv` for the text to change")           \
+    X(text, kernel, "--kernel", "NAME", 0, 0,                                                      \
+      "read only rows of kernels whose name contains this (all)")                                  \
     X(file, trace, "--trace", "F.json", 0, 0,                                                      \
-      "output of `megalith trace MODEL --json` for the text that is changed")
+      "output of `megalith trace MODEL --json` for the text to change")
 
 #define MGL_CLI_ASK_OPTIONS(X)                                                                     \
     X(text, proposer, "--proposer", "scripted:F|chat|external", 0, 0,                              \
-      "who answers; external: whoever reads the prompt, by `kernel submit` (external)")            \
+      "source of answers; external: answers come by `kernel submit` (external)")                   \
     X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
-      "of chat: any endpoint of OpenAI's form, https://HOST/v1/chat/completions")                  \
-    X(text, chat_model, "--chat-model", "NAME", 0, 0, "that it asks there")                        \
+      "endpoint of chat, compatible with OpenAI: https://HOST/v1/chat/completions")                \
+    X(text, chat_model, "--chat-model", "NAME", 0, 0, "model of the endpoint of chat")             \
     X(file, chat_key, "--chat-key-file", "FILE", 0, 0,                                             \
-      "with the endpoint's key, its owner's alone (MEGALITH_CHAT_KEY)")
+      "file with the endpoint's key, readable by its owner only (MEGALITH_CHAT_KEY)")
 
 /* Initializer of mgl_kernel_store_options from a verb's options with MGL_CLI_BENCH_OPTIONS. */
 #define MGL_CLI_BENCH(o)                                                                           \
@@ -64,8 +65,8 @@
 
 /* The meaning of NAME, for help. */
 #define MGL_CLI_PLACE_NOTES                                                                        \
-    "NAME is a branch, a version's id or its first digits, eight at least, or own: the unit's "    \
-    "own text, where a branch without a version stands too."
+    "NAME is a branch, the id of a version or at least the first eight digits of the id, or own, " \
+    "which is the unit's own text. A branch without versions is also at own."
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

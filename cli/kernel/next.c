@@ -36,7 +36,8 @@ static mgl_status next(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_kernel_next_verb = {
     .name = "kernel next",
     .operand = "UNIT",
-    .summary = "what is wanted, as JSON: the open work and its prompt, what it may go on with",
+    .summary = "prints what an agent needs, as JSON: the open task and its prompt, and possible "
+               "next tasks",
     .example = "  megalith kernel next merge",
     MGL_CLI_VERB_OPTIONS,
     .run = next,

@@ -8,7 +8,7 @@
 
 #define PROMOTE_OPTIONS(X)                                                                         \
     MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                                 \
-    X(text, device, "--device", "cuda|cuda:N", 0, 0, "that evaluates it (cuda)")                   \
+    X(text, device, "--device", "cuda|cuda:N", 0, 0, "device that checks the text (cuda)")         \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PROMOTE_OPTIONS)
@@ -26,7 +26,7 @@ static mgl_status promote(const char *operand, const void *options, mgl_error *e
         status = mgl_cli_kernel_device_open(&given, "cuda", MGL_TRIAL_PROMOTE, &device, err);
     if (!status && !device.given)
         status = mgl_fail(err, MGL_USAGE, "--device",
-                          "a text is promoted only after the gates of a device: name one");
+                          "a text is promoted only after checks on a device; name a device");
     const mgl_kernel_options how = {.arch = device.arch,
                                     .abort = mgl_cancel_flag(mgl_cli_cancel())};
     if (!status)
@@ -44,7 +44,7 @@ static mgl_status promote(const char *operand, const void *options, mgl_error *e
 const mgl_cli_verb mgl_cli_kernel_promote_verb = {
     .name = "kernel promote",
     .operand = "UNIT",
-    .summary = "compiles kernels with a text of a micro-kernel, when all gates say OK",
+    .summary = "installs a text of a micro-kernel for new kernels, if all gates pass",
     .example = "  megalith kernel promote merge --text merge.cuh --shape llama-1b --workloads "
                "'ctx=0,2048'",
     .gives_verdict = true,

@@ -7,12 +7,13 @@
 #include "cli/signals.h"
 
 #define PROMPT_OPTIONS(X)                                                                          \
-    X(text, transform, "--transform", "NAME", 0, 0, "begins this transformation")                  \
-    X(text, task, "--task", "TEXT", 0, 0, "begins a task of these words")                          \
-    X(text, region, "--region", "launch|macros|device", 0, 0, "that the task edits (device)")      \
+    X(text, transform, "--transform", "NAME", 0, 0, "begin this transformation")                   \
+    X(text, task, "--task", "TEXT", 0, 0, "begin a task with this description")                    \
+    X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
+      "region that the task edits (device)")                                                       \
     MGL_CLI_PROFILE_OPTIONS(X)                                                                     \
-    X(flag, drop, "--drop", NULL, 0, 0, "gives up the work that is open, first")                   \
-    X(flag, body, "--body", NULL, 0, 0, "the body of a request rather than a text")                \
+    X(flag, drop, "--drop", NULL, 0, 0, "drop the open task first")                                \
+    X(flag, body, "--body", NULL, 0, 0, "print the body of a request instead of a text")           \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
@@ -27,7 +28,7 @@ static mgl_status put_hint(const struct options *o, const mgl_kernel_unit *unit,
     if (!files.ncu && !files.trace)
         return MGL_OK;
     if (!o->task.given)
-        return mgl_fail(err, MGL_USAGE, files.ncu ? "--ncu" : "--trace", "goes with --task");
+        return mgl_fail(err, MGL_USAGE, files.ncu ? "--ncu" : "--trace", "needs --task");
     mgl_status status = mgl_cli_profile_read(&files, unit, &profile, err);
     if (!status) {
         mgl_text_put(out, "\n\nWhat is in its way: ");
@@ -71,7 +72,7 @@ static void tell_dropped(const struct options *o, const mgl_kernel_store *b)
 {
     mgl_json_out out = {0};
     if (!o->json.given) {
-        mgl_cli_printf("%s: no work is open now\n", b->unit->name);
+        mgl_cli_printf("%s: no task is open\n", b->unit->name);
         return;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
@@ -130,7 +131,7 @@ static mgl_status prompt(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_prompt_verb = {
     .name = "kernel prompt",
     .operand = "UNIT",
-    .summary = "begins a work on a micro-kernel, and prints what is asked, or has it answered",
+    .summary = "begins a task on a micro-kernel, and prints the prompt or asks a proposer",
     .example =
         "  megalith kernel prompt merge --transform refactor\n"
         "  megalith kernel prompt merge --task 'Use 16-byte loads.' --proposer scripted:a.json",

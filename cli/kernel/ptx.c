@@ -17,16 +17,16 @@
 
 #define PTX_OPTIONS(X)                                                                             \
     X(file, base, "--base", "FILE.ptx", 0, 0,                                                      \
-      "what it is compared with: diff, learn; scan: the incumbent")                                \
-    X(list, with, "--with", "FILE.ptx", 0, 0, "combine: another one; as often as there are some")  \
+      "diff, learn: PTX to compare with; scan: PTX of the incumbent")                              \
+    X(list, with, "--with", "FILE.ptx", 0, 0, "combine: PTX of another kernel; may be repeated")   \
     X(file, ideas, "--ideas", "FILE.json", 0, 0,                                                   \
-      "learn, combine: the store of ideas (ideas.json in --folder, which prompts contain)")        \
+      "learn, combine: the store of ideas, which prompts include (ideas.json in --folder)")        \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
-    X(text, op, "--op", "NAME", 0, 0, "learn: whose implementations they are")                     \
-    X(text, device, "--device", "NAME", 0, 0, "learn: what it was measured on")                    \
-    X(real, ratio, "--ratio", "X", 0, 1000, "learn: old time / new time, as it was measured")      \
-    X(text, arch, "--arch", "sm_NN", 0, 0, "combine: for which GPU (the .target's)")               \
-    X(flag, all, "--all", NULL, 0, 0, "diff: also where counts alone differ")                      \
+    X(text, op, "--op", "NAME", 0, 0, "learn: the op of both kernels")                             \
+    X(text, device, "--device", "NAME", 0, 0, "learn: the device of the measurement")              \
+    X(real, ratio, "--ratio", "X", 0, 1000, "learn: measured ratio, old time / new time")          \
+    X(text, arch, "--arch", "sm_NN", 0, 0, "combine: the target GPU (from .target)")               \
+    X(flag, all, "--all", NULL, 0, 0, "diff: also print differences of counts only")               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(PTX_OPTIONS)
 
@@ -277,12 +277,13 @@ static mgl_status scan(const char *operand, const void *options, mgl_error *err)
 
 /* X(word, summary, example) */
 #define PTX_WORDS(X)                                                                               \
-    X(condense, "what a kernel does, in a fraction of its length", "new.ptx --json")               \
-    X(diff, "what one kernel does and the other does not", "new.ptx --base old.ptx")               \
-    X(learn, "keeps what differs as ideas, with what was measured",                                \
+    X(condense, "prints a condensed form of a kernel", "new.ptx --json")                           \
+    X(diff, "prints what one kernel does and the other does not", "new.ptx --base old.ptx")        \
+    X(learn, "stores the differences as ideas, with the measured ratio",                           \
       "new.ptx --base old.ptx --op merge --device H100 --ratio 1.07")                              \
-    X(combine, "a prompt for a better kernel, of condensed forms and ideas", "a.ptx --with b.ptx") \
-    X(scan, "what a kernel must not have", "new.ptx --base old.ptx")
+    X(combine, "prints a prompt for a better kernel, from condensed forms and ideas",              \
+      "a.ptx --with b.ptx")                                                                        \
+    X(scan, "reports what a kernel must not contain", "new.ptx --base old.ptx")
 
 #define MGL_X(word, text, line)                                                                    \
     static const mgl_cli_verb word##_verb = {                                                      \
@@ -305,7 +306,7 @@ static const mgl_cli_verb *const words[] = {
 
 const mgl_cli_verb mgl_cli_kernel_ptx_verb = {
     .name = "kernel ptx",
-    .summary = "PTX of kernels: condensed, compared, scanned, and learned from",
+    .summary = "condenses, compares and scans PTX of kernels, and learns from it",
     .example = "  megalith kernel ptx condense kernel.ptx",
     .words = words,
     .word_count = sizeof words / sizeof *words,

@@ -6,12 +6,13 @@
 #include <math.h>
 
 #define RECORD_OPTIONS(X)                                                                          \
-    X(text, idea, "--idea", "NAME", 0, 0, "the one hypothesis: a transformation, or a word")       \
+    X(text, idea, "--idea", "NAME", 0, 0, "the hypothesis: a transformation, or a word")           \
     X(text, outcome, "--outcome", "NAME", 0, 0, "OK, NO_GAIN, COMPILE_SYNTAX, ...")                \
-    X(real, gain, "--gain", "PERCENT", -100, 100000, "that was measured (not measured)")           \
-    X(int, calls, "--calls", "N", 0, 1000000000, "of a model")                                     \
-    X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "that they took")                         \
-    X(text, experiment_log, "--log", "F.json", 0, 0, "where it stands (ledger.json in --folder)")  \
+    X(real, gain, "--gain", "PERCENT", -100, 100000, "measured gain (not measured)")               \
+    X(int, calls, "--calls", "N", 0, 1000000000, "calls of a model")                               \
+    X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "tokens of these calls")                  \
+    X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
+      "the experiment log (ledger.json in --folder)")                                              \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(RECORD_OPTIONS)
 
@@ -22,10 +23,9 @@ static mgl_status make_row(const char *op, const struct options *o, mgl_experime
                                     .calls = o->calls.value,
                                     .tokens = o->tokens.value};
     if (!o->idea.given || !o->outcome.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--idea and --outcome are needed");
+        return mgl_fail(err, MGL_USAGE, NULL, "--idea or --outcome is missing; give both");
     if (!mgl_outcome_parse(o->outcome.value, &row->outcome))
-        return mgl_fail(err, MGL_USAGE, "--outcome", "there is no outcome '%.60s'",
-                        o->outcome.value);
+        return mgl_fail(err, MGL_USAGE, "--outcome", "unknown outcome: '%.60s'", o->outcome.value);
     mgl_format_into(row->op, sizeof row->op, "%s", op);
     mgl_format_into(row->idea, sizeof row->idea, "%s", o->idea.value);
     row->kept = row->outcome == MGL_OUTCOME_OK;

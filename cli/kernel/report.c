@@ -2,8 +2,9 @@
 #include "cli/kernel/loop.h"
 
 #define REPORT_OPTIONS(X)                                                                          \
-    X(flag, csv, "--csv", NULL, 0, 0, "every row, for spreadsheets")                               \
-    X(text, experiment_log, "--log", "F.json", 0, 0, "where it stands (ledger.json in --folder)")  \
+    X(flag, csv, "--csv", NULL, 0, 0, "print every row as CSV")                                    \
+    X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
+      "the experiment log (ledger.json in --folder)")                                              \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 
@@ -27,7 +28,7 @@ static mgl_status report(const char *operand, const void *options, mgl_error *er
 
 const mgl_cli_verb mgl_cli_kernel_report_verb = {
     .name = "kernel report",
-    .summary = "what was tried: by op and by idea, with the failures counted",
+    .summary = "summarizes the experiment log by op and by idea, with counts of failures",
     .example = "  megalith kernel report\n"
                "  megalith kernel report --csv > tried.csv",
     MGL_CLI_VERB_OPTIONS,

@@ -22,8 +22,8 @@ static mgl_status roll_back(const char *operand, const void *options, mgl_error 
         return status;
     if (!o->json.given) {
         mgl_cli_printf("%s: %s\n", unit->name,
-                       restored ? "the text that was promoted before is back"
-                                : "kernels are compiled with the text that was built in");
+                       restored ? "the previously promoted text is restored"
+                                : "the built-in text is restored");
         return MGL_OK;
     }
     mgl_json_out_begin(&out, "megalith.kernel/1");
@@ -36,7 +36,7 @@ static mgl_status roll_back(const char *operand, const void *options, mgl_error 
 const mgl_cli_verb mgl_cli_kernel_rollback_verb = {
     .name = "kernel rollback",
     .operand = "UNIT",
-    .summary = "puts back what ran before a text of a micro-kernel was promoted",
+    .summary = "restores the text that a promotion of a micro-kernel replaced",
     .example = "  megalith kernel rollback merge",
     MGL_CLI_VERB_OPTIONS,
     .run = roll_back,

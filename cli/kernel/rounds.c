@@ -9,10 +9,11 @@
 #include "autotune/kernels/methods/rounds.h"
 
 #define ROUNDS_OPTIONS(X)                                                                          \
-    X(text, region, "--region", "launch|macros|device", 0, 0, "that is edited (device)")           \
-    X(int, rounds, "--rounds", "N", 1, 64, "at most (8)")                                          \
-    X(flag, no_profile, "--no-profile", NULL, 0, 0, "no hint, to see what it is worth")            \
-    X(flag, one_shot, "--one-shot", NULL, 0, 0, "one round of one call, likewise")                 \
+    X(text, region, "--region", "launch|macros|device", 0, 0, "region to edit (device)")           \
+    X(int, rounds, "--rounds", "N", 1, 64, "largest number of rounds (8)")                         \
+    X(flag, no_profile, "--no-profile", NULL, 0, 0,                                                \
+      "run without profiles and hints, for comparison")                                            \
+    X(flag, one_shot, "--one-shot", NULL, 0, 0, "run one round of one call, for comparison")       \
     MGL_CLI_PROFILE_OPTIONS(X)                                                                     \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
@@ -140,7 +141,8 @@ static mgl_status rounds(const char *operand, const void *options, mgl_error *er
     how.model = ask.model;
     mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
     if (!status && !model_client)
-        status = mgl_fail(err, MGL_USAGE, "--proposer", "scripted:FILE or chat is needed");
+        status = mgl_fail(err, MGL_USAGE, "--proposer",
+                          "is missing or external; give scripted:FILE or chat");
     if (!status)
         status = mgl_kernel_store_open(operand, &how, &b, err);
     if (!status)
@@ -155,7 +157,8 @@ static mgl_status rounds(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_rounds_verb = {
     .name = "kernel rounds",
     .operand = "UNIT",
-    .summary = "profile, hint, proposal and arbiter, round after round: 0 accepted, 13 unmeasured",
+    .summary =
+        "runs rounds of profile, hint, proposal and verdict; exits with 0 accepted, 13 unmeasured",
     .example = "  megalith kernel rounds merge --ncu merge.csv --proposer scripted:a.json",
     .gives_verdict = true,
     MGL_CLI_VERB_OPTIONS,

@@ -2,8 +2,9 @@
 #include "cli/kernel/kernel.h"
 
 #define SHOW_OPTIONS(X)                                                                            \
-    X(flag, text, "--text", NULL, 0, 0, "its text, as the kernel is compiled with it")             \
-    X(text, region, "--region", "launch|macros|device", 0, 0, "of the text, this region alone")    \
+    X(flag, text, "--text", NULL, 0, 0, "print the text that the kernel is compiled with")         \
+    X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
+      "print only this region of the text")                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SHOW_OPTIONS)
 
@@ -81,7 +82,7 @@ static mgl_status show(const char *operand, const void *options, mgl_error *err)
 const mgl_cli_verb mgl_cli_kernel_show_verb = {
     .name = "kernel show",
     .operand = "UNIT",
-    .summary = "what is known of a micro-kernel, or its text",
+    .summary = "describes a micro-kernel, or prints its text",
     .example = "  megalith kernel show norm_linear.skinny --text",
     MGL_CLI_VERB_OPTIONS,
     .run = show,

@@ -8,8 +8,8 @@
 #include "base/memory.h"
 
 #define SUBMIT_OPTIONS(X)                                                                          \
-    X(text, unit, "--unit", "UNIT", 0, 0, "whose work it answers")                                 \
-    X(flag, bare, "--bare", NULL, 0, 0, "the file is the text itself, without a fence")            \
+    X(text, unit, "--unit", "UNIT", 0, 0, "the micro-kernel of the task")                          \
+    X(flag, bare, "--bare", NULL, 0, 0, "the file contains only the text, without a fence")        \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(SUBMIT_OPTIONS)
@@ -25,7 +25,8 @@ static mgl_status submit(const char *operand, const void *options, mgl_error *er
     char *answer = NULL;
     size_t length = 0;
     if (!o->unit.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--unit is needed: whose work it answers");
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "--unit is missing; name the micro-kernel of the task");
     mgl_status status = mgl_file_read(operand, MAX_ANSWER, &answer, &length, err);
     if (!status)
         status = mgl_kernel_store_open(o->unit.value, &how, &b, err);
@@ -39,17 +40,16 @@ static mgl_status submit(const char *operand, const void *options, mgl_error *er
 }
 
 static const char notes[] =
-    "F may be -: standard input. A task takes 15 answers, a region of a pass of a transformation "
-    "one "
-    "and its retries; the last one ends the work, with a version or without. An answer that is "
-    "empty is refused and counts as none.";
-_Static_assert(MGL_FEEDBACK_CALLS == 15, "the notes say how many");
+    "F may be -, which is standard input. A task accepts 15 answers; a region of a pass of a "
+    "transformation accepts one and its retries. The last answer ends the task, with or without a "
+    "new version. An empty answer is rejected and not counted.";
+_Static_assert(MGL_FEEDBACK_CALLS == 15, "see the notes for the number");
 
 const mgl_cli_verb mgl_cli_kernel_submit_verb = {
     .name = "kernel submit",
     .operand = "F",
     .operand_is_file = true,
-    .summary = "hands in an answer, and prints its verdict: 13 unmeasured, 11 refused",
+    .summary = "submits an answer and prints its verdict; exits with 13 unmeasured, 11 rejected",
     .example = "  megalith kernel submit answer.md --unit merge --json",
     .notes = notes,
     .gives_verdict = true,

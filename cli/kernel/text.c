@@ -20,7 +20,7 @@ static mgl_status read_values(const mgl_cli_kernel_given *g, mgl_cli_kernel_text
         char *end = NULL;
         const long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
         if (!equals || end == equals + 1 || *end || equals - given >= 40)
-            return mgl_fail(err, MGL_USAGE, "--tune", "'%.60s' is not NAME=N", given);
+            return mgl_fail(err, MGL_USAGE, "--tune", "invalid value: '%.60s'; give NAME=N", given);
         snprintf(r->names[i], sizeof r->names[i], "%.*s", (int)(equals - given), given);
         r->values[i] = (mgl_kernel_value){r->names[i], value};
     }
@@ -45,7 +45,8 @@ mgl_status mgl_cli_kernel_text_read(const char *unit, const mgl_cli_kernel_given
                                     mgl_cli_kernel_text *out, mgl_error *err)
 {
     if (!g->text)
-        return mgl_fail(err, MGL_USAGE, NULL, "--text is needed: a file with the unit's text");
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "--text is missing; give a file with the unit's text");
     mgl_status status = mgl_kernel_find(unit, &out->candidate.unit, err);
     if (!status)
         status = mgl_kernel_find_region(g->region, &out->candidate.region, err);
@@ -99,8 +100,8 @@ static void tell_paired_bench(const char *what, const mgl_kernel_paired_bench *p
 static void tell_real(const mgl_real_facts *real)
 {
     if (real->checked)
-        mgl_cli_printf("on the checkpoint: %d of %d replies part where tokens are close; %.5f nats "
-                       "a token, the incumbent's %.5f\n",
+        mgl_cli_printf("on the checkpoint: %d of %d replies differ at tokens with close logits; "
+                       "%.5f nats for each token, the incumbent has %.5f\n",
                        real->parted, real->texts, real->nll, real->nll_default);
     else if (real->note[0])
         mgl_cli_printf("on the checkpoint: %s\n", real->note);
@@ -116,10 +117,10 @@ static void tell_sanitizers(const mgl_sanitizer_ends *ends)
 
 static void tell_trial(const mgl_kernel_trial *t)
 {
-    mgl_cli_printf("examined in %d programs, %d cases: error %.2g, the incumbent's %.2g, bias "
-                   "%.2g\n",
-                   t->harnesses, t->cases, t->correctness.error, t->correctness.incumbent_error,
-                   t->correctness.bias);
+    mgl_cli_printf(
+        "checked in %d programs, %d cases: error %.2g, the incumbent's %.2g, bias %.2g\n",
+        t->harnesses, t->cases, t->correctness.error, t->correctness.incumbent_error,
+        t->correctness.bias);
     tell_sanitizers(&t->sanitizers);
     tell_paired_bench("alone", &t->paired_bench);
     tell_paired_bench("in the model", &t->models);
@@ -155,10 +156,9 @@ void mgl_cli_kernel_tell_verdict(const mgl_trial_verdict *verdict, const char *h
 
 static void tell_lines(const mgl_kernel_findings *v, bool promoted)
 {
-    mgl_cli_kernel_tell_verdict(&v->verdict, promoted
-                                                 ? "It is promoted: kernels are compiled with it "
-                                                   "from now on."
-                                                 : mgl_outcome_hint(v->verdict.outcome));
+    mgl_cli_kernel_tell_verdict(
+        &v->verdict, promoted ? "The text is promoted: kernels are compiled with it from now on."
+                              : mgl_outcome_hint(v->verdict.outcome));
     mgl_cli_kernel_tell_gates(v);
 }
 

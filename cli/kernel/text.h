@@ -10,21 +10,21 @@
 
 #define MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                             \
     X(file, text, "--text", "FILE", 0, 0, "the whole text of the unit")                            \
-    X(file, before, "--before", "FILE", 0, 0, "what it was made of (the unit's own text)")         \
+    X(file, before, "--before", "FILE", 0, 0, "text that it was made from (the unit's own text)")  \
     X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
-      "the only region that may differ (each may)")                                                \
-    X(list, tune, "--tune", "NAME=N", 0, 0, "a tunable of the launch region (its first value)")
+      "the only region that may differ (all)")                                                     \
+    X(list, tune, "--tune", "NAME=N", 0, 0, "set a tunable of the launch region (its first value)")
 
 #define MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                           \
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
-      "the model that it has to gain in (that of the op's context)")                               \
-    X(text, workloads, "--workloads", "LIST", 0, 0, "of that model (ctx=0,2048;batch=1)")          \
+      "shape of the model in which the text must gain (the shape of the op's context)")            \
+    X(text, workloads, "--workloads", "LIST", 0, 0,                                                \
+      "workloads of that model (ctx=0,2048;batch=1)")                                              \
     X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
-      "a model with weights, on which its replies are compared too")                               \
+      "a model with weights; replies of this model are compared too")                              \
     X(text, turns, "--device-lock", "FILE", 0, 0,                                                  \
-      "by which several of these commands take turns on the device (none does)")                   \
-    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \
-      "the text runs in a process that may do what you may")
+      "lock file, with which several commands take turns on the device (none)")                    \
+    X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0, "run the text without a sandbox")
 
 /* The values of the flags above. */
 typedef struct mgl_cli_kernel_given {

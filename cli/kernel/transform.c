@@ -13,14 +13,14 @@
 #include <string.h>
 
 #define TRANSFORM_OPTIONS(X)                                                                       \
-    X(text, name, "--name", "NAME", 0, 0, "of show and apply: a transformation")                   \
-    X(text, script, "--script", "NAME", 0, 0, "of show and apply: a script, sm_90a")               \
-    X(file, file, "--file", "F.json", 0, 0, "of check: a transformation or a script of yours")     \
-    X(text, unit, "--unit", "UNIT", 0, 0, "of apply: the micro-kernel")                            \
+    X(text, name, "--name", "NAME", 0, 0, "show, apply: a transformation")                         \
+    X(text, script, "--script", "NAME", 0, 0, "show, apply: a script, such as sm_90a")             \
+    X(file, file, "--file", "F.json", 0, 0, "check: your transformation or script")                \
+    X(text, unit, "--unit", "UNIT", 0, 0, "apply: the micro-kernel")                               \
     X(int, carry, "--carry", "N", 1, MGL_CONFIGURATIONS_ALL,                                       \
-      "of apply: configurations that a step carries on (128)")                                     \
+      "apply: configurations that a step keeps (128)")                                             \
     X(int, evaluations, "--evaluations", "N", 1, MGL_CONFIGURATIONS_ALL,                           \
-      "of apply: configurations that a step evaluates at most (512)")                              \
+      "apply: largest number of configurations that a step checks (512)")                          \
     MGL_CLI_ASK_OPTIONS(X)                                                                         \
     MGL_CLI_BENCH_OPTIONS(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
@@ -79,7 +79,7 @@ static void print_transformation(const mgl_transformation *t)
         for (int r = 0; r < p->region_count; r++)
             mgl_cli_printf(" %s", mgl_kernel_region_name(p->regions[r]));
         mgl_cli_printf("; %d retr%s%s\n", p->retries, p->retries == 1 ? "y" : "ies",
-                       p->may_break ? "; may break" : "");
+                       p->may_break ? "; may fail" : "");
         mgl_cli_put_wrapped("  ", p->instruction);
     }
 }
@@ -112,7 +112,7 @@ static mgl_status check(const struct options *o, const mgl_library *library, mgl
     char *text = NULL;
     size_t length = 0;
     if (!o->file.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--file is needed: what is to be checked");
+        return mgl_fail(err, MGL_USAGE, NULL, "--file is missing; give the file to check");
     mgl_status status = mgl_file_read(o->file.value, MGL_TRANSFORM_MAX_TEXT, &text, &length, err);
     if (!status)
         status = mgl_transform_check(library, text, length, o->file.value, &checked, err);
@@ -154,7 +154,7 @@ static void tell_result(telling *t, const mgl_script_engine_result *result)
         mgl_transform_put_result(result, &t->out);
         mgl_cli_end_json(&t->out);
     } else {
-        mgl_cli_printf("%d done, %d failed, %d left out, %d calls%s%s\n", result->done,
+        mgl_cli_printf("%d done, %d failed, %d skipped, %d calls%s%s\n", result->done,
                        result->failed, result->left_out, result->calls, result->stopped ? "; " : "",
                        result->stopped ? mgl_outcome_name(result->stopped) : "");
     }
@@ -193,12 +193,12 @@ static mgl_status apply(const struct options *o, mgl_error *err)
     mgl_model_client *model_client = NULL;
     how.model = ask.model;
     if (!o->unit.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "--unit is needed: the micro-kernel");
+        return mgl_fail(err, MGL_USAGE, NULL, "--unit is missing; name the micro-kernel");
     mgl_status status = mgl_cli_model_client_open(&ask, &model_client, err);
     if (!status && !model_client)
         status = mgl_fail(err, MGL_USAGE, "--proposer",
-                          "scripted:FILE or chat is needed; `megalith kernel prompt --transform` "
-                          "asks an external one, pass by pass");
+                          "is missing or external; give scripted:FILE or chat, or use `megalith "
+                          "kernel prompt --transform` for each pass");
     if (!status)
         status = mgl_kernel_store_open(o->unit.value, &how, &b, err);
     if (!status)
@@ -227,13 +227,14 @@ static mgl_status transform(const char *operand, const void *options, mgl_error 
             mgl_library_clear(&library);
             return status;
         }
-    return mgl_fail(err, MGL_USAGE, operand, "is none of list, show, check and apply");
+    return mgl_fail(err, MGL_USAGE, operand,
+                    "unknown action; supported: list, show, check and apply");
 }
 
 const mgl_cli_verb mgl_cli_kernel_transform_verb = {
     .name = "kernel transform",
     .operand = "WORD",
-    .summary = "transformations: list, show and check them, or apply one or a script",
+    .summary = "lists, shows and checks transformations, or applies a transformation or a script",
     .example = "  megalith kernel transform show --name split_k\n"
                "  megalith kernel transform apply --script sm_90a --unit merge --proposer "
                "scripted:a.json",

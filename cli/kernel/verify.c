@@ -9,13 +9,13 @@
 #define VERIFY_OPTIONS(X)                                                                          \
     MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                                 \
     X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a, ... (the device's, or sm_90a)")    \
-    X(flag, scan_only, "--scan-only", NULL, 0, 0, "ends before the compiler")                      \
-    X(text, ptx, "--ptx", "F.ptx", 0, 0, "writes the PTX of the text there")                       \
+    X(flag, scan_only, "--scan-only", NULL, 0, 0, "stop before the compiler")                      \
+    X(text, ptx, "--ptx", "F.ptx", 0, 0, "write the PTX of the text to this file")                 \
     X(text, base_ptx, "--base-ptx", "F.ptx", 0, 0,                                                 \
-      "writes the PTX of the unit's own text there, for `kernel ptx learn`")                       \
+      "write the PTX of the unit's own text to this file, for `kernel ptx learn`")                 \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
-      "where it is examined and timed; none: the gates end before (none)")                         \
-    X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "ends before anything is timed")   \
+      "device that checks and times the text; none: stop before (none)")                           \
+    X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "stop before timing")              \
     MGL_CLI_KERNEL_DEVICE_OPTIONS(X)                                                               \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(VERIFY_OPTIONS)
@@ -63,7 +63,7 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_verify_verb = {
     .name = "kernel verify",
     .operand = "UNIT",
-    .summary = "passes a text of a micro-kernel through the gates",
+    .summary = "checks a text of a micro-kernel with all gates",
     .example = "  megalith kernel show merge --text > merge.cuh\n"
                "  megalith kernel verify merge --text merge.cuh --region device --json\n"
                "  megalith kernel verify merge --text merge.cuh --device cuda\n"

@@ -151,8 +151,8 @@ void mgl_page_put_manual(mgl_text *out)
     put_line(out, mgl_cli_file_text);
     mgl_text_put(out, ".SH VERBS\n");
     put_line(out, "Each verb also has " MGL_CLI_HELP_SHORT " and " MGL_CLI_HELP_FLAG
-                  ", which show its flags and an example. A flag is given once; its value stands "
-                  "behind it, or behind = in the same word.");
+                  ", which show its flags and an example. A flag is given once; its value is the "
+                  "next word, or follows = in the same word.");
     mgl_page_each(out, put_verb);
     put_exits(out);
 }

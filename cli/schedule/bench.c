@@ -22,31 +22,32 @@
 #include <string.h>
 
 #define BENCH_OPTIONS(X)                                                                           \
-    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0, "in place of MODEL, with random weights")     \
+    X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
+      "a shape with random weights, in place of MODEL")                                            \
     X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
-    X(text, batch, "--batch", "1,8", 0, 0, "sequences that are decoded together, up to 64 (1)")    \
-    X(text, context, "--context", "0,8192", 0, 0, "positions in the KV cache before (0)")          \
+    X(text, batch, "--batch", "1,8", 0, 0, "sequences decoded together, up to 64 (1)")             \
+    X(text, context, "--context", "0,8192", 0, 0,                                                  \
+      "positions that the KV cache already contains (0)")                                          \
     X(text, capacity, "--capacity", "4096,16384", 0, 0,                                            \
-      "positions that the KV cache has room for (what the row needs, which is marked)")            \
+      "capacity of the KV cache in positions (what the row needs, which is marked)")               \
     X(text, prompt, "--prompt", "512,2048", 0, 0,                                                  \
-      "times prompts of so many tokens in place of decoding, read as run reads them (none)")       \
-    X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens of a launch (32)")                         \
+      "time prompts of these numbers of tokens instead of decoding (none)")                        \
+    X(int, tokens, "--tokens", "N", 1, 1 << 16, "tokens in one launch (32)")                       \
     X(real, temperature, "--temperature", "X", 0, 1000,                                            \
-      "also times the same with tokens drawn at this temperature, each sample beside a greedy "    \
-      "one")                                                                                       \
-    X(real, top_p, "--top-p", "X", 0, 1, "of --temperature (off)")                                 \
-    X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "of each that is timed (21)")            \
-    X(text, layers, "--layers", "1,2", 0, 0, "only the first layers of the model, as many (all)")  \
+      "also time sampling at this temperature, each sample next to a greedy one")                  \
+    X(real, top_p, "--top-p", "X", 0, 1, "top-p of --temperature (off)")                           \
+    X(int, samples, "--samples", "N", 1, MGL_MAX_SAMPLES, "samples of each measurement (21)")      \
+    X(text, layers, "--layers", "1,2", 0, 0, "number of layers, the first of the model (all)")     \
     X(text, hidden, "--hidden", "1024,2048", 0, 0,                                                 \
-      "the model made as wide, heads and ffn in proportion (its own)")                             \
-    X(text, queues, "--queues", "64,132", 0, 0, "SMs that are used (all)")                         \
+      "hidden size of the model, with heads and ffn in proportion (its own)")                      \
+    X(text, queues, "--queues", "64,132", 0, 0, "number of SMs to use (all)")                      \
     X(text, also, "--also", "ARCH", 0, 0,                                                          \
-      "a second machine in turn with the first, compiled for this: compute_80 copies by cp.async") \
+      "also time a second machine in turns, compiled for this architecture; compute_80 copies by " \
+      "cp.async")                                                                                  \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
-    X(flag, no_record, "--no-record", NULL, 0, 0,                                                  \
-      "no record of a device that is met for the first time")                                      \
-    X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
+    X(flag, no_record, "--no-record", NULL, 0, 0, "write no record of an unknown device")          \
+    X(text, device, "--device", "cuda[:N]", 0, 0, "GPU to use (cuda)")                             \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
@@ -72,8 +73,8 @@ static mgl_status find_model(bench *b, const char *operand, mgl_error *err)
     const struct options *o = b->options;
     if (o->shape.given == (operand != NULL))
         return mgl_fail(err, MGL_USAGE, "--shape", "%s",
-                        operand ? "stands in place of MODEL; leave out one of the two"
-                                : "or MODEL is needed: what to measure");
+                        operand ? "cannot be combined with MODEL; leave out one of the two"
+                                : "is missing; give --shape or MODEL");
     b->name = operand ? operand : o->shape.value;
     return operand ? mgl_synthetic_read_config(operand, &b->config, err)
                    : mgl_synthetic_find_shape(o->shape.value, &b->config, err);
@@ -87,10 +88,10 @@ static mgl_status read_list(const mgl_cli_text *option, const char *flag, int pr
     snprintf(one, sizeof one, "%d", preset);
     mgl_status status = mgl_cli_parse_ids(option->given ? option->value : one, flag, out, err);
     if (!status && !out->count)
-        status = mgl_fail(err, MGL_USAGE, flag, "is empty: one number at least is needed");
+        status = mgl_fail(err, MGL_USAGE, flag, "is empty; give at least one number");
     for (size_t i = 0; i < out->count && !status && option->given; i++)
         if (out->ids[i] == 0 && strcmp(flag, "--context") != 0)
-            status = mgl_fail(err, MGL_USAGE, flag, "0 is too few");
+            status = mgl_fail(err, MGL_USAGE, flag, "must be at least 1, not 0");
     return status;
 }
 
@@ -124,8 +125,8 @@ static mgl_status check_prompt(const struct options *o, mgl_error *err)
                         : o->temperature.given ? "--temperature"
                                                : NULL;
     return extra ? mgl_fail(err, MGL_USAGE, extra,
-                            "is of decoding; --prompt times one sequence's prompt, up to its first "
-                            "token: leave out one of the two")
+                            "applies to decoding only, and --prompt times the prompt of one "
+                            "sequence; leave out one of the two")
                  : MGL_OK;
 }
 
@@ -144,10 +145,9 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->seed = 1;
     r->abort = mgl_cancel_flag(mgl_cli_cancel());
     if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
-        return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; there is bf16");
+        return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; supported: bf16");
     if (o->top_p.given && !(r->temperature > 0))
-        return mgl_fail(err, MGL_USAGE, "--top-p",
-                        "is of tokens that are drawn: add --temperature");
+        return mgl_fail(err, MGL_USAGE, "--top-p", "needs sampling; add --temperature");
     mgl_status status = check_prompt(o, err);
     if (!status && r->knobs)
         status = mgl_schedule_config_read(o->config.value, &b->knobs, err);
@@ -221,7 +221,7 @@ static void say_unpredicted(const bench *b)
     mgl_costs costs;
     if (!b->options->quiet.given && !b->request.prompt &&
         mgl_costs_find(b->rows[0].device, &costs, &why))
-        mgl_cli_say("bench", "nothing is predicted: %s: %s", why.where, why.message);
+        mgl_cli_say("bench", "no predictions: %s: %s", why.where, why.message);
 }
 
 static void finish_row(bench *b)
@@ -250,7 +250,7 @@ static mgl_status run_tuned(bench *b, mgl_error *err)
         return status;
     }
     if (status)
-        mgl_format_into(before->note, sizeof before->note, "the tuned row is left out: %s: %s",
+        mgl_format_into(before->note, sizeof before->note, "the tuned row is omitted: %s: %s",
                         why.where, why.message);
     else if (row->tuned[0])
         finish_row(b);
@@ -336,12 +336,11 @@ static void say_record(const char *device)
 {
     mgl_text path = {0};
     if (mgl_device_record_path(device, &path) && !path.failed)
-        mgl_cli_say(
-            "bench",
-            "met %s for the first time, whose costs are not known: what was measured is in "
-            "%s; build/tests/tools/fit_costs makes of it, and of what else is measured, the "
-            "entry of schedule/cost/costs.def with which times are predicted there",
-            device, path.bytes);
+        mgl_cli_say("bench",
+                    "the costs of %s are not known; this measurement is stored in %s. "
+                    "build/tests/tools/fit_costs computes from it the entry of "
+                    "schedule/cost/costs.def, with which times are predicted",
+                    device, path.bytes);
     mgl_text_clear(&path);
 }
 
@@ -358,7 +357,8 @@ static void record_device(const bench *b)
     if (!status && wanted)
         status = write_record(b, device, &why);
     if (status)
-        mgl_cli_say("bench", "no record of %s was written: %s: %s", device, why.where, why.message);
+        mgl_cli_say("bench", "the record of %s could not be written: %s: %s", device, why.where,
+                    why.message);
     else if (wanted)
         say_record(device);
 }

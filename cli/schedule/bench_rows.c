@@ -284,13 +284,14 @@ void mgl_cli_bench_print_row(const mgl_cli_bench_rows *of, size_t index)
     else
         print_decoding(result);
     if (of->request->also)
-        mgl_cli_printf("  %s: %.1f us a %s, %.2f times as long\n", of->request->also,
+        mgl_cli_printf("  %s: %.1f us for each %s, %.2f times as long\n", of->request->also,
                        result->also.median, result->prompt ? "prompt" : "token",
                        result->also.median / result->machine.median);
     if (of->request->temperature > 0)
-        mgl_cli_printf("  drawn at temperature %g, top-p %g: %.1f us a token, %.3f times as long\n",
-                       (double)of->request->temperature, (double)of->request->top_p,
-                       result->drawn.median, result->drawn_ratio);
+        mgl_cli_printf(
+            "  sampling at temperature %g, top-p %g: %.1f us for each token, %.3f times as long\n",
+            (double)of->request->temperature, (double)of->request->top_p, result->drawn.median,
+            result->drawn_ratio);
     mgl_cli_flush();
 }
 
@@ -300,8 +301,10 @@ void mgl_cli_bench_print_foot(const mgl_cli_bench_rows *of)
     for (size_t i = 0; i < of->count; i++)
         derived |= of->rows[i].derived;
     if (derived)
-        mgl_cli_put("* a cache for the positions of this run and no more, which nobody has who "
-                    "wants to go on;\n  --capacity N measures one with room\n");
+        mgl_cli_put(
+            "* The cache holds exactly the positions of this run; real use needs a larger cache\n"
+            "  (see --capacity).\n");
     if (prompts)
-        mgl_cli_put("Of peak: of a stream of the bytes that all epochs read, each every matrix.\n");
+        mgl_cli_put("Of peak: relative to streaming the bytes that all epochs read; each epoch "
+                    "reads every matrix.\n");
 }

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #define CHECK_OPTIONS(X)                                                                           \
-    X(text, model, "--model", "MODEL", 0, 0, "also check that it computes this model")             \
+    X(text, model, "--model", "MODEL", 0, 0, "also check that the schedule computes this model")   \
     MGL_CLI_STRICT_OPTION(X)                                                                       \
-    X(flag, sarif, "--sarif", NULL, 0, 0, "one SARIF 2.1.0 log on standard output, for editors")   \
+    X(flag, sarif, "--sarif", NULL, 0, 0, "print one SARIF 2.1.0 log, for editors")                \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHECK_OPTIONS)
 
@@ -72,16 +72,16 @@ static void print_verdict(const source *from, const mgl_verdict *verdict)
         mgl_cli_printf("accepted: %d tasks, %d counters, %.1f ms; ", verdict->tasks,
                        verdict->counters, verdict->ms);
     else
-        mgl_cli_printf("rejected: %d %s%s; ", verdict->count,
-                       verdict->count == 1 ? "problem" : "problems",
-                       verdict->count >= MGL_MAX_DIAGNOSTICS ? " (and no further looked for)" : "");
+        mgl_cli_printf(
+            "rejected: %d %s%s; ", verdict->count, verdict->count == 1 ? "problem" : "problems",
+            verdict->count >= MGL_MAX_DIAGNOSTICS ? " (the check stops at this number)" : "");
     mgl_cli_printf("meaning: %s\n", verdict->meaning_checked ? "checked" : "not checked");
     if (verdict->formats.weights) {
         mgl_cli_put("formats: ");
         mgl_cli_put_formats(&verdict->formats);
     }
     if (verdict->count)
-        mgl_cli_printf("'megalith explain MG%03d' says what that means and how to mend it\n",
+        mgl_cli_printf("'megalith explain MG%03d' explains the diagnostic and how to fix it\n",
                        verdict->diagnostics[0].code);
 }
 
@@ -142,10 +142,11 @@ static mgl_status check(const char *operand, const void *options, mgl_error *err
     mgl_checkpoint *checkpoint = NULL;
     mgl_verdict verdict = {0};
     if (o->sarif.given && o->json.given)
-        return mgl_fail(err, MGL_USAGE, "--sarif", "stands in place of --json; leave out one");
+        return mgl_fail(err, MGL_USAGE, "--sarif",
+                        "cannot be combined with --json; leave out one of the two");
     if (o->strict_formats.given && !o->model.given)
         return mgl_fail(err, MGL_USAGE, "--strict-formats",
-                        "compares with a checkpoint; add --model MODEL");
+                        "needs a checkpoint to compare with; add --model MODEL");
     mgl_status status = parse(&from, &program, err);
     if (!status && o->model.given)
         status = mgl_import(o->model.value, &checkpoint, err);
@@ -169,7 +170,7 @@ const mgl_cli_verb mgl_cli_check_verb = {
     .name = "check",
     .operand = "F.mls",
     .operand_is_file = true,
-    .summary = "proves a schedule safe, or says why it is not; warns about limits of its target",
+    .summary = "proves a schedule safe, or prints why it is not; warns about limits of its target",
     .example = "  megalith lower tests/models/tales-5m --target sm_90a:132 -o tales.mls\n"
                "  megalith check tales.mls --model tests/models/tales-5m",
     MGL_CLI_VERB_OPTIONS,

@@ -14,14 +14,14 @@
 #include <stdio.h>
 
 #define COMPILE_OPTIONS(X)                                                                         \
-    X(text, output, "-o", "F.mega", 0, 0, "the file to write (needed)")                            \
+    X(text, output, "-o", "F.mega", 0, 0, "the file to write (required)")                          \
     X(text, target, "--target", "live|ARCH:QUEUES", 0, 0,                                          \
       "sm_90a:132, cpu:1 or the live device (live)")                                               \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_SEQUENCES,                                    \
-      "replies of a launch, at most (1); many in two task lists: see docs/schedules.md")           \
+      "largest number of replies in one launch (1); docs/schedules.md describes many replies")     \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \
@@ -105,7 +105,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
                                .on_stage = mgl_cli_show_stage};
     mgl_compile_report report = {.size = sizeof report};
     if (!o->output.given)
-        return mgl_fail(err, MGL_USAGE, "-o", "is needed: the file to write");
+        return mgl_fail(err, MGL_USAGE, "-o", "is missing; give the file to write");
     mgl_status status = mgl_cli_check_file(o->output.value, err);
     if (!status)
         status = mgl_model_compile(operand, &how, o->output.value, &report, err);
@@ -123,7 +123,7 @@ static mgl_status compile(const char *operand, const void *options, mgl_error *e
 const mgl_cli_verb mgl_cli_compile_verb = {
     .name = "compile",
     .operand = "MODEL",
-    .summary = "makes of the model one file that runs in its place and loads at once",
+    .summary = "compiles a model into one file that loads at once",
     .example = "  megalith compile tests/models/tales-5m --target cpu:1 -o tales.mega\n"
                "  megalith run tales.mega --prompt \"Once there was\"",
     .overlaid = true,

@@ -20,14 +20,15 @@
 #include <string.h>
 
 #define EXPLAIN_OPTIONS(X)                                                                         \
-    X(int, batch, "--batch", "N", 1, MGL_MAX_SEQUENCES,                                            \
-      "F.mls: sequences that are decoded together (1)")                                            \
+    X(int, batch, "--batch", "N", 1, MGL_MAX_SEQUENCES, "F.mls: sequences decoded together (1)")   \
     X(int, prompt, "--prompt", "N", 1, MGL_MAX_SECOND_ROWS,                                        \
-      "F.mls: in place of decoding, an epoch with the last N tokens of a prompt")                  \
+      "F.mls: an epoch with the last N tokens of a prompt, instead of decoding")                   \
     X(int, context, "--context", "N", 0, MGL_MAX_CAPACITY, "F.mls: positions in the KV cache (0)") \
-    X(int, tokens, "--tokens", "N", 1, 1 << 16, "F.mls: tokens of a launch (32; 1 with --prompt)") \
+    X(int, tokens, "--tokens", "N", 1, 1 << 16,                                                    \
+      "F.mls: tokens in one launch (32; 1 with --prompt)")                                         \
     X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
-      "F.mls: whose costs, as the driver has it (the architecture's first device)")                \
+      "F.mls: device name of the costs, as the driver reports it (the architecture's first "       \
+      "device)")                                                                                   \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(EXPLAIN_OPTIONS)
 
@@ -50,9 +51,8 @@ static mgl_status fail_unknown(const char *operand, mgl_error *err)
     mgl_text list = {0};
     for (int i = 0; mgl_get_code(i); i++)
         mgl_text_format(&list, " MG%03d", mgl_get_code(i)->code);
-    mgl_status status =
-        mgl_fail(err, MGL_USAGE, operand, "there is no such diagnostic; there are%s",
-                 list.bytes ? list.bytes : " none");
+    mgl_status status = mgl_fail(err, MGL_USAGE, operand, "unknown diagnostic; known:%s",
+                                 list.bytes ? list.bytes : " none");
     mgl_text_clear(&list);
     return status;
 }
@@ -75,7 +75,8 @@ static void explain_code(const struct options *o, const mgl_code_info *info)
         mgl_cli_put_wrapped("", info->meaning);
         mgl_cli_put("\nExample:\n");
         mgl_cli_put_wrapped("    ", info->example);
-        mgl_cli_put("\nHow to mend it:\n");
+        mgl_cli_put("\n"
+                    "How to fix it:\n");
         mgl_cli_put_wrapped("    ", info->remedy);
     }
 }
@@ -119,7 +120,8 @@ static void print_variant_name(int op, int variant, char to[VARIANT_NAME])
 static void print_variants(const mgl_cost *cost)
 {
     char name[VARIANT_NAME];
-    mgl_cli_put("\nThe same by variant:\n");
+    mgl_cli_put("\n"
+                "By variant:\n");
     for (int op = 0; op < MGL_OP_COUNT; op++)
         for (int v = 0; v < MGL_VARIANT_COUNT; v++) {
             const mgl_cost_variant *variant = &cost->variants[op][v];
@@ -136,7 +138,7 @@ static void print_prediction(const prediction *p)
 {
     const mgl_cost *cost = &p->cost;
     mgl_cli_printf("predicted   %.1f us per %s\n", cost->us, p->prompt ? "epoch" : "token");
-    mgl_cli_printf("floor       %.1f us: nothing but reading %.1f MB\n", cost->floor_us,
+    mgl_cli_printf("floor       %.1f us: only reading %.1f MB\n", cost->floor_us,
                    (cost->tape_bytes + cost->cache_bytes) * 1e-6);
     mgl_cli_printf("of          %s, %s:%d, %s %d, context %g, %d %s a launch\n", p->device,
                    p->program->target.arch, p->program->queue_count, p->prompt ? "prompt" : "batch",
@@ -144,11 +146,13 @@ static void print_prediction(const prediction *p)
                    p->load.tokens == 1 ? "token" : "tokens");
     if (p->program->second)
         mgl_cli_printf("list        %s\n", mgl_trace_list_name(list_of(p)));
-    mgl_cli_put("\nThe longest chain, by what its time goes into:\n");
+    mgl_cli_put("\n"
+                "Critical path, by use of time:\n");
     for (int i = 0; i < MGL_COST_PART_COUNT; i++)
         mgl_cli_printf("    %-10s %9.1f us %6.1f %%\n", mgl_cost_part_name((mgl_cost_part)i),
                        cost->parts[i], 100 * cost->parts[i] / cost->us);
-    mgl_cli_put("\nThe same by step, and what each step reads:\n");
+    mgl_cli_put("\n"
+                "By step, and the bytes that each step reads:\n");
     for (int i = 0; i <= MGL_STEP_COUNT; i++)
         mgl_cli_printf("    %-10s %9.1f us %6.1f %% %10.2f MB, %9.1f KB the largest queue\n",
                        step_name(i), cost->steps[i].us, 100 * cost->steps[i].us / cost->us,
@@ -237,7 +241,7 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     mgl_costs costs;
     prediction p = asked_of(o);
     if (o->prompt.given && o->batch.given)
-        return mgl_fail(err, MGL_USAGE, "--prompt", "is of one sequence; leave --batch out");
+        return mgl_fail(err, MGL_USAGE, "--prompt", "applies to one sequence; leave out --batch");
     mgl_status status = mgl_schedule_read(path, &program, err);
     p.program = program;
     if (!status)
@@ -305,7 +309,8 @@ const mgl_cli_verb mgl_cli_explain_verb = {
     .name = "explain",
     .operand = "MGnnn|F.mls",
     .operand_is_file = true,
-    .summary = "what a diagnostic means and how to mend it; or what a token takes with a schedule",
+    .summary =
+        "explains a diagnostic and how to fix it, or predicts the time of a token with a schedule",
     .example = "  megalith explain MG203\n  megalith explain tales.mls --context 1000",
     MGL_CLI_VERB_OPTIONS,
     .run = explain,

@@ -11,18 +11,18 @@
 #define LOWER_OPTIONS(X)                                                                           \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0, "sm_90a:132, cpu:1 (the live device)")        \
     MGL_CLI_DTYPE_OPTION(X)                                                                        \
-    X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of an epoch (the config's)")                \
+    X(int, rows, "--rows", "N", 1, MGL_MAX_ROWS, "rows of one epoch (from the config)")            \
     X(int, sequences, "--sequences", "N", 1, MGL_MAX_SEQUENCES,                                    \
-      "replies of a launch (1); many in two task lists: see docs/schedules.md")                    \
+      "largest number of replies in one launch (1); docs/schedules.md describes many replies")     \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
     MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig")                                  \
     X(text, device_name, "--device-name", "NAME", 0, 0,                                            \
-      "take a tuned schedule of this device, such as 'NVIDIA H200' (the live one's, or cpu)")      \
+      "use a tuned schedule of this device, such as 'NVIDIA H200' (the live device, or cpu)")      \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
-    X(text, output, "-o", "F.mls", 0, 0, "write there rather than to standard output")
+    X(text, output, "-o", "F.mls", 0, 0, "write to this file (default: standard output)")
 MGL_CLI_OPTIONS(LOWER_OPTIONS)
 
 static mgl_status write_program(const struct options *o, const mgl_program *program, mgl_error *err)

@@ -20,14 +20,15 @@
 enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
 
 #define TRACE_OPTIONS(X)                                                                           \
-    X(text, output, "-o", "F.json", 0, 0, "the timeline, for Perfetto or Chrome (needed)")         \
-    X(text, prompt, "--prompt", "TEXT", 0, 0, "what the reply goes on from (one token)")           \
-    X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the same, as token ids")                   \
-    X(int, context, "--context", "N", 1, MGL_MAX_CAPACITY,                                         \
-      "the same, of N tokens that do not matter")                                                  \
+    X(text, output, "-o", "F.json", 0, 0,                                                          \
+      "the timeline to write, for Perfetto or Chrome (required)")                                  \
+    X(text, prompt, "--prompt", "TEXT", 0, 0, "text that the reply continues (one token)")         \
+    X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the prompt as token ids")                  \
+    X(int, context, "--context", "N", 1, MGL_MAX_CAPACITY, "a prompt of N arbitrary tokens")       \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens (32)")                         \
-    X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS, "passes that are kept, the last ones (4)")      \
-    X(text, device, "--device", "cuda[:N]", 0, 0, "which GPU (cuda)")                              \
+    X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS,                                                 \
+      "number of passes to record, the last ones (4)")                                             \
+    X(text, device, "--device", "cuda[:N]", 0, 0, "GPU to use (cuda)")                             \
     X(text, dtype, "--dtype", "auto|f32|bf16|f16", 0, 0, "number format (auto: the file's)")       \
     MGL_CLI_CONFIG_OPTION(X)                                                                       \
     MGL_CLI_QUIET_OPTION(X)                                                                        \
@@ -52,13 +53,12 @@ typedef struct traced {
 static mgl_status check_options(const struct options *o, mgl_error *err)
 {
     if (!o->output.given)
-        return mgl_fail(err, MGL_USAGE, NULL, "-o is needed: where the timeline goes");
+        return mgl_fail(err, MGL_USAGE, NULL, "-o is missing; give the file of the timeline");
     if (o->prompt.given + o->prompt_ids.given + o->context.given > 1)
         return mgl_fail(err, MGL_USAGE, NULL,
                         "only one of --prompt, --prompt-ids and --context is possible");
     if (o->device.given && !strcmp(o->device.value, "cpu"))
-        return mgl_fail(err, MGL_USAGE, "--device",
-                        "a trace is of a launch on a GPU; the CPU leaves none");
+        return mgl_fail(err, MGL_USAGE, "--device", "the CPU records no trace; give a GPU");
     return MGL_OK;
 }
 
@@ -288,8 +288,8 @@ static mgl_status trace(const char *operand, const void *options, mgl_error *err
     if (!status)
         status = mgl_mega_stands(folder, &compiled, err);
     if (!status && compiled)
-        status = mgl_fail(err, MGL_BAD_INPUT, operand,
-                          "is a compiled file; trace takes the model's folder");
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, operand, "is a compiled file; give the model's folder");
     if (!status)
         status = mgl_import(folder, &t.checkpoint, err);
     if (!status)
@@ -318,7 +318,7 @@ static mgl_status trace(const char *operand, const void *options, mgl_error *err
 const mgl_cli_verb mgl_cli_trace_verb = {
     .name = "trace",
     .operand = "MODEL",
-    .summary = "a timeline of one launch on a GPU, and where its time goes",
+    .summary = "records a timeline of one launch on a GPU, and prints where the time goes",
     .example = "  megalith trace tests/models/tales-5m -o trace.json --max-tokens 64",
     .overlaid = true,
     MGL_CLI_VERB_OPTIONS,

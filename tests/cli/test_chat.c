@@ -146,8 +146,8 @@ START_TEST(save_overwrites_conversations_alone)
     command_result result = chat("-n 2", input);
     ck_assert_int_eq(result.code, 2);
     ck_assert_msg(strstr(result.err, "2 messages in ") != NULL, "%s", result.err);
-    ck_assert_msg(strstr(result.err, "notes.txt: stands there and is no conversation") != NULL,
-                  "%s", result.err);
+    ck_assert_msg(strstr(result.err, "notes.txt: exists and is not a conversation") != NULL, "%s",
+                  result.err);
     command_clear(&result);
     snprintf(input, sizeof input, "%s/notes.txt", scratch_folder());
     FILE *file = fopen(input, "r");
@@ -164,7 +164,7 @@ START_TEST(a_full_cache)
     snprintf(input, sizeof input, "Once\n%0200d\n/clear\nTwice\n", 0);
     command_result result = chat("--json --capacity 40 -n 4", input);
     ck_assert_int_eq(result.code, 2);
-    ck_assert_msg(strstr(result.err, "the cache is full: with this message") != NULL, "%s",
+    ck_assert_msg(strstr(result.err, "the KV cache is full: with this message") != NULL, "%s",
                   result.err);
     ck_assert_msg(strstr(result.err, "/clear begins a new one") != NULL, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.chat/1");
@@ -179,7 +179,7 @@ START_TEST(a_reply_that_fills_the_cache_is_kept)
 {
     command_result result = chat("--json --capacity 20 --ignore-eos", "Once\nTwice\n");
     ck_assert_int_eq(result.code, 2);
-    ck_assert_msg(strstr(result.err, "the cache is full, and the reply ends here") != NULL, "%s",
+    ck_assert_msg(strstr(result.err, "the KV cache is full, so the reply ends here") != NULL, "%s",
                   result.err);
     mgl_json json = command_json(&result, "megalith.chat/1");
     ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "messages")), 2);
@@ -213,10 +213,10 @@ static const struct {
     int code;
     const char *says;
 } refused[] = {
-    {"", "/nope\n", 2, "there is no /nope; /help lists what there is"},
+    {"", "/nope\n", 2, "unknown command: /nope; /help lists the commands"},
     {"", "/save\n", 2, "/save: needs the name of a file"},
     {"", "/system\n", 2, "/system: needs a text"},
-    {"--messages -", "[]", 1, "standard input is what the chat reads its messages from"},
+    {"--messages -", "[]", 1, "the chat reads its messages from standard input"},
     {"--sample --top-k 3", "", 1, "--sample"},
     {"--messages nowhere.json", "", 2, "nowhere.json"},
     {"--template-name none", "a\n", 2, "is called none"},
@@ -434,7 +434,7 @@ START_TEST(ctrl_c_twice_at_the_prompt_leaves)
     pid_t pid = open_chat(&t, _i, "--quiet");
     forget(&t);
     type(t.master, CTRLC);
-    await_prompt(&t, "Ctrl-C once more leaves");
+    await_prompt(&t, "press Ctrl-C again to leave");
     type(t.master, CTRLC);
     ck_assert_int_eq(terminal_end(&t, pid), 130);
     terminal_close(&t);
@@ -457,7 +457,7 @@ START_TEST(ctrl_c_drops_a_line)
     }
     type(t.master, "/exit\n");
     ck_assert_int_eq(terminal_end(&t, pid), 0);
-    ck_assert_ptr_null(strstr(t.bytes, "once more"));
+    ck_assert_ptr_null(strstr(t.bytes, "Ctrl-C again"));
     terminal_close(&t);
 }
 END_TEST

@@ -167,9 +167,9 @@ static const struct {
     {"run %s --prompt x --device cpu --capacity 1025", 1, "is compiled for a capacity of 1024"},
     {"run %s --prompt x --device cpu --schedule s.mls", 1, "leave out schedule"},
     {"run %s --prompt x --device cpu --config c.json", 1, "leave out config"},
-    {"compile %s --target cpu:1 -o again.mega", 2, "is compiled already"},
+    {"compile %s --target cpu:1 -o again.mega", 2, "is a compiled file"},
     {"compile %s --schedule s.mls --sequences 2 -o again.mega", 1, "leave out sequences"},
-    {"compile %s --schedule s.mls --prompt-tokens 9 -o again.mega", 1, "leave out the prompt"},
+    {"compile %s --schedule s.mls --prompt-tokens 9 -o again.mega", 1, "leave out prompt"},
 };
 
 START_TEST(what_is_fixed_can_not_be_asked_for)
@@ -273,7 +273,7 @@ START_TEST(a_lower_capacity_limits_the_positions)
     command_clear(&folder);
     result = command_runf("run %s --device cpu --prompt-ids 1,2,3,4,5 --capacity 4", compiled);
     ck_assert_int_eq(result.code, 2);
-    ck_assert_msg(strstr(result.err, "more than the 4 positions") != NULL, "%s", result.err);
+    ck_assert_msg(strstr(result.err, "the KV cache has 4 positions") != NULL, "%s", result.err);
     command_clear(&result);
     result = command_runf("score %s --device cpu --capacity 4 --text 'Once there was a small fox'",
                           compiled);

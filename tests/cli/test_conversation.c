@@ -158,14 +158,14 @@ static const struct {
     int code;
     const char *says;
 } refused[] = {
-    {"-p A --system S", NULL, 1, "--system: is of a conversation: give --chat too"},
-    {"-p A --template-name S", NULL, 1, "--template-name: is of a conversation: give --chat"},
-    {"--messages -", MESSAGES, 1, "--messages: is of a conversation: give --chat too"},
-    {"--chat --prompt-ids 1", NULL, 1, "--prompt-ids: is a prompt as it is"},
+    {"-p A --system S", NULL, 1, "--system: needs a conversation; give --chat too"},
+    {"-p A --template-name S", NULL, 1, "--template-name: needs a conversation; give --chat"},
+    {"--messages -", MESSAGES, 1, "--messages: needs a conversation; give --chat too"},
+    {"--chat --prompt-ids 1", NULL, 1, "--prompt-ids: cannot be combined with --chat"},
     {"--chat -p A --messages -", MESSAGES, 1, "only one of --prompt"},
-    {"--prompts - --system S", "[\"A\"]", 1, "--system: needs a conversation, and none is given"},
+    {"--prompts - --system S", "[\"A\"]", 1, "--system: needs a conversation; add --chat"},
     {"--chat --messages - --system S", "[{\"role\":\"system\",\"content\":\"\"}]", 1,
-     "has a system message of its own"},
+     "already has a system message"},
     {"--chat --messages -", "[]", 2, "the conversation is empty"},
     {"--chat --messages -", "{}", 2, "must be a JSON array of messages"},
     {"--chat --messages -", "[{\"content\": \"\"}]", 2, "message 0 has no role"},

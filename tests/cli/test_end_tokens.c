@@ -151,12 +151,11 @@ START_TEST(info_without_a_tokenizer)
     make_model(NULL, "7", "{\"eos_token\": \"</s>\"}");
     put_tokenizer(NULL);
     put("tokenizer.model", "x");
-    assert_info(
-        "7 (config.json); \"</s>\" (tokenizer_config.json) has no id: there is no tokenizer "
-        "that can be used");
+    assert_info("7 (config.json); \"</s>\" (tokenizer_config.json) has no id: the model has no "
+                "usable tokenizer");
     command_result result = command_runf("info %s", folder());
     ck_assert_msg(
-        strstr(result.out, "\ntokenizer     cannot be used; run the model by ids "
+        strstr(result.out, "\ntokenizer     cannot be used; run the model with token ids "
                            "(--prompt-ids): ") &&
             strstr(result.out, "/ends: holds tokenizer.model, a tokenizer of SentencePiece") &&
             strstr(result.out, "\nsupported     yes, with token ids only (see tokenizer)\n"),
@@ -165,7 +164,8 @@ START_TEST(info_without_a_tokenizer)
     put("tokenizer.model", NULL);
     result = command_runf("info %s", folder());
     ck_assert_msg(
-        strstr(result.out, "\ntokenizer     none; run the model by ids (--prompt-ids)\n") &&
+        strstr(result.out, "\n"
+                           "tokenizer     none; run the model with token ids (--prompt-ids)\n") &&
             strstr(result.out, "\nsupported     yes, with token ids only (see tokenizer)\n"),
         "%s", result.out);
     command_clear(&result);

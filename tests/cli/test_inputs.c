@@ -87,7 +87,7 @@ START_TEST(a_dash_is_standard_input_for_a_schedule)
     ck_assert_msg(strstr(result.err, "/dev/stdin:1:") != NULL, "%s", result.err);
     command_clear(&result);
     result = command_run("explain -", schedule);
-    ck_assert_msg(strstr(result.err, "there is no such diagnostic") == NULL, "%s", result.err);
+    ck_assert_msg(strstr(result.err, "unknown diagnostic") == NULL, "%s", result.err);
     command_clear(&result);
     char line[3000];
     snprintf(line, sizeof line, "compile %s --schedule - -o %s/of.mega", model_path("tales-5m"),
@@ -103,12 +103,12 @@ END_TEST
 static const struct {
     const char *line, *first;
 } twice[] = {
-    {"run m --prompt-file - --config -", "for --prompt-file too"},
-    {"run m --prompts - --schedule /dev/stdin", "for --prompts too"},
-    {"eval m --texts - --config -", "for --texts too"},
-    {"compile m -o f --schedule - --config -", "for --config too"},
-    {"tune m --space - --config -", "for --space too"},
-    {"tune m --chat-key-file - --space -", "for --space too"},
+    {"run m --prompt-file - --config -", "and --prompt-file reads it too"},
+    {"run m --prompts - --schedule /dev/stdin", "and --prompts reads it too"},
+    {"eval m --texts - --config -", "and --texts reads it too"},
+    {"compile m -o f --schedule - --config -", "and --config reads it too"},
+    {"tune m --space - --config -", "and --space reads it too"},
+    {"tune m --chat-key-file - --space -", "and --space reads it too"},
 };
 enum { TWICE = sizeof twice / sizeof *twice };
 
@@ -116,7 +116,7 @@ START_TEST(standard_input_is_read_once)
 {
     command_result result = command_run(twice[_i].line, "x");
     ck_assert_int_eq(result.code, 1);
-    ck_assert_msg(strstr(result.err, "is asked for twice") != NULL, "%s", result.err);
+    ck_assert_msg(strstr(result.err, "can be read only once") != NULL, "%s", result.err);
     ck_assert_msg(strstr(result.err, twice[_i].first) != NULL, "%s", result.err);
     command_clear(&result);
 }

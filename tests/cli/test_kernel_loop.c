@@ -120,7 +120,7 @@ START_TEST(transformations_are_listed_and_shown)
     run("transform show --plan sm_80", 0, "refactor vector_loads");
     run("transform show --name nothing", 1, "there is none of that name");
     run("transform show", 1, "--name or --script is needed");
-    run("transform other", 1, "is none of list, show, check and apply");
+    run("transform other", 1, "unknown action; supported: list, show, check and apply");
 }
 END_TEST
 
@@ -138,13 +138,13 @@ END_TEST
 START_TEST(a_task_is_asked_and_answered)
 {
     run("next merge", 0, "\"open\":false");
-    run("submit /dev/null --unit merge", 1, "no work is open");
+    run("submit /dev/null --unit merge", 1, "no task is open");
     run("prompt merge --task 'Add a function.'", 0, "Add a function.");
     mgl_json json = run_json("next merge", 0);
     ck_assert(cJSON_IsTrue(json_at(&json, "open")));
     ck_assert_ptr_nonnull(strstr(json_string(&json, "prompt"), "/* region: device */"));
     mgl_json_clear(&json);
-    run("prompt merge --task 'Another.'", 1, "a work is open");
+    run("prompt merge --task 'Another.'", 1, "a task is open");
     submit(scratch_file("words.md", "no fence"), 11, "EXTRACT_NONE");
     run("prompt merge", 0, "Attempt 1 of 15 failed");
     submit(answer_file(1), 13, "UNMEASURED");
@@ -215,7 +215,7 @@ START_TEST(a_work_has_words_and_what_it_requires)
     run("next head", 0, "\"open\":false");
     run("prompt merge --transform shuffle_reduction --drop", 1, "which `refactor` gives");
     run("next merge", 0, "\"open\":true"); /* nothing is given up for it */
-    run("prompt merge --drop", 0, "merge: no work is open now");
+    run("prompt merge --drop", 0, "merge: no task is open");
     run("next merge", 0, "\"open\":false");
 }
 END_TEST
@@ -297,7 +297,7 @@ START_TEST(words_have_flags_of_their_own)
         command_clear(&result);
     }
     command_result result = command_runf("kernel submit --help");
-    ck_assert_ptr_nonnull(strstr(result.out, "F may be -: standard input."));
+    ck_assert_ptr_nonnull(strstr(result.out, "F may be -, which is standard input."));
     ck_assert_ptr_nonnull(strstr(result.out, "15 answers"));
     command_clear(&result);
 }
@@ -320,7 +320,7 @@ START_TEST(branches_part)
     run("checkout merge --branch nothing", 2, "there are: main, wide.");
     run("branch merge", 0, "* main");
     run("checkout merge --at 0123456789", 2, "there is no branch and no version");
-    run("checkout merge", 1, "--branch or --at is needed");
+    run("checkout merge", 1, "--branch and --at are missing");
 }
 END_TEST
 
@@ -340,8 +340,9 @@ START_TEST(a_script_applies_a_transformation)
     run(line, 11, "left out"); /* it requires what nothing has provided */
     snprintf(line, sizeof line, "prompt merge --task 'One.' --proposer scripted:%s", path);
     run(line, 13, "version");
-    run("transform apply --name refactor --unit merge", 1, "scripted:FILE or chat is needed");
-    run("prompt merge --task x --proposer other", 1, "is none of scripted:FILE");
+    run("transform apply --name refactor --unit merge", 1,
+        "is missing or external; give scripted:FILE or chat");
+    run("prompt merge --task x --proposer other", 1, "supported: scripted:FILE");
     run("prompt merge --task x --proposer chat", 1, "--chat-url and --chat-model");
     run("prompt nothing --task x", 1, "is no micro-kernel");
     mgl_text_clear(&script.text);
@@ -447,7 +448,7 @@ START_TEST(a_task_has_the_hint_of_a_profile)
     snprintf(line, sizeof line, "prompt merge --task 'One.' --trace %s", trace);
     run(line, 0, "late edge (time that the controller waits for an edge, %: 50)");
     snprintf(line, sizeof line, "prompt merge --drop --trace %s", trace);
-    run(line, 1, "--trace: goes with --task");
+    run(line, 1, "--trace: needs --task");
 }
 END_TEST
 
@@ -477,7 +478,7 @@ START_TEST(rounds_are_told)
     ck_assert_double_eq(json_number(&json, "accepted"), 0);
     ck_assert(cJSON_IsNull(json_at(&json, "stopped")));
     mgl_json_clear(&json);
-    run("rounds merge", 1, "scripted:FILE or chat is needed");
+    run("rounds merge", 1, "is missing or external; give scripted:FILE or chat");
     mgl_text_clear(&script.text);
 }
 END_TEST

@@ -122,13 +122,13 @@ START_TEST(promotion_needs_a_device)
     char line[600];
     write_text("float mean[4];", "float mean[5];");
     snprintf(line, sizeof line, "promote merge --text %s --device none", path);
-    fails(line, 1, "only after the gates of a device");
+    fails(line, 1, "only after checks on a device");
     snprintf(line, sizeof line, "verify merge --text %s --device cpu", path);
     fails(line, 1, "runs no micro-kernel");
     snprintf(line, sizeof line, "verify merge --text %s --device cuda:77", path);
     fails(line, 4, "");
     fails("bench merge --device none", 1, "nothing is timed without a device");
-    fails("promote merge", 1, "--text is needed");
+    fails("promote merge", 1, "--text is missing");
     fails("rollback merge", 2, "is not in the overlay");
 }
 END_TEST
@@ -144,7 +144,7 @@ START_TEST(a_checkpoint_needs_its_gate)
     snprintf(line, sizeof line, "verify merge --text %s --device cuda --exam-only --checkpoint %s",
              path, model_path("tales-5m"));
     fails(line, 1, "leave out one of --checkpoint and --correctness-only");
-    fails("report --ledger a.json --log b.json", 1, "--log: stands twice on the command line");
+    fails("report --ledger a.json --log b.json", 1, "--log: is given twice on the command line");
 }
 END_TEST
 
@@ -229,7 +229,7 @@ START_TEST(answers_are_scanned_too)
     ck_assert_ptr_nonnull(strstr(result.out, "`clock` reads a clock"));
     command_clear(&result);
     snprintf(line, sizeof line, "guard scan %s --region macros", body);
-    fails(line, 1, "--unit is needed with it");
+    fails(line, 1, "needs --unit");
     mgl_free(text);
     mgl_text_clear(&answer);
 }
@@ -241,7 +241,7 @@ START_TEST(a_text_of_nobody_needs_its_unit)
     char line[600];
     write_text("/* region: end */\n", "/* region: end */\nenum { MINE = 1 };\n");
     snprintf(line, sizeof line, "guard scan %s", path);
-    fails(line, 1, "--unit: is needed");
+    fails(line, 1, "--unit: is missing");
     fails("guard scan /nowhere.cuh", 2, "/nowhere.cuh");
     fails("guard scan", 1, "'kernel guard scan' needs FILE");
     fails("guard scan f --unit gemm", 2, "f");
@@ -264,7 +264,7 @@ START_TEST(the_guard_tests_itself)
     mgl_json_clear(&json);
     command_clear(&result);
     result = command_run("kernel guard selftest", NULL);
-    ck_assert_ptr_nonnull(strstr(result.out, "the guard holds\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "the guard passes\n"));
     command_clear(&result);
 }
 END_TEST

@@ -156,9 +156,9 @@ static const refusal bad_entries[] = {
     {"{\"text\": \"a\", \"top_k\": -1}", "[1].top_k: must be between 0 and"},
     {"{\"text\": \"a\", \"repeat_penalty\": 0.001}", "[1].repeat_penalty: is 0.001; it must"},
     {"{\"text\": \"a\", \"stop\": 1}", "[1].stop: must be a text or an array of texts"},
-    {"{\"ids\": []}", "[1].ids: has no tokens; at least one is needed"},
+    {"{\"ids\": []}", "[1].ids: contains no tokens; give at least one"},
     {"{\"ids\": [1, -1]}", "[1].ids[1]: must be between 0 and"},
-    {"{\"ids\": [913]}", "[1].ids: token 0 is 913, and the vocabulary has the ids 0 to 912"},
+    {"{\"ids\": [913]}", "[1].ids: token 0 is 913; the vocabulary has the ids 0 to 912"},
     {"{\"messages\": []}", "[1].messages: the conversation is empty"},
     {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "[1]: "}, /* no template */
     {"{\"text\": \"a\", \"seed\": -1}", "[1].seed: must be between 0 and"},
@@ -256,9 +256,9 @@ START_TEST(a_prompt_that_no_cache_holds)
     ck_assert_int_eq(result.code, 2);
     mgl_json json = command_json(&result, "megalith.run/1");
     check_good(output_at(&json, 0));
-    ck_assert_ptr_nonnull(strstr(text_of(output_at(&json, 1), "error"),
-                                 "[1].ids: 5001 tokens are more than the 1024 positions of the "
-                                 "model (max_position_embeddings)"));
+    ck_assert_ptr_nonnull(strstr(
+        text_of(output_at(&json, 1), "error"),
+        "[1].ids: too many tokens: 5001; the model has 1024 positions (max_position_embeddings)"));
     ck_assert_int_lt((int)json_number(&json, "capacity"), 20);
     mgl_json_clear(&json);
     command_clear(&result);

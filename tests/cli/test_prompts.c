@@ -358,7 +358,7 @@ static const refusal refusals[] = {
     {"[{\"ids\": \"1,2\"}]", "[0].ids: must be an array"},
     {"[{\"ids\": [1, -1]}]", "[0].ids[1]: must be between 0 and"},
     {"[{\"ids\": [1.5]}]", "[0].ids[0]: must be a whole number"},
-    {"[{\"ids\": []}]", "has no tokens; at least one is needed"},
+    {"[{\"ids\": []}]", "contains no tokens; give at least one"},
     {"[\"a\", {\"ids\": [913]}]", "[1].ids: token 0 is 913"},
     {"[{\"text\": \"a\", \"max_tokens\": 0}]", "[0].max_tokens: must be between 1 and"},
     {"[{\"text\": \"a\", \"max_tokens\": \"9\"}]", "[0].max_tokens: must be a whole number"},
@@ -399,7 +399,7 @@ START_TEST(refuses_a_sampler_beside_sample)
 {
     command_result result = run_list("[\"a\", {\"text\": \"a\", \"top_p\": 0.5}]", "--sample");
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "[1].top_p: is given beside --sample"));
+    ck_assert_ptr_nonnull(strstr(result.err, "[1].top_p: cannot be combined with --sample"));
     command_clear(&result);
 }
 END_TEST
@@ -408,7 +408,7 @@ START_TEST(refuses_a_prompt_beyond_the_capacity)
 {
     command_result result = run_list("[\"Once\", {\"ids\": [1, 2, 3]}]", "--capacity 2");
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "[1].ids: 3 tokens are more than the 2"));
+    ck_assert_ptr_nonnull(strstr(result.err, "[1].ids: too many tokens: 3; the KV cache has 2"));
     command_clear(&result);
 }
 END_TEST

@@ -409,7 +409,7 @@ typedef struct refusal {
 } refusal;
 
 static const refusal refusals[] = {
-    {"--device cpu --prompt-ids 909,452,449 --capacity 2", 2, "more than the 2 positions"},
+    {"--device cpu --prompt-ids 909,452,449 --capacity 2", 2, "the KV cache has 2 positions"},
     {"--device cpu --prompt-ids 909,452 --capacity 2", 2,
      "prompt: has 2 tokens, and the KV cache has 2 positions (the capacity, at most "
      "max_position_embeddings = 1024), so no position is left for a reply; raise the capacity or "
@@ -426,25 +426,24 @@ static const refusal refusals[] = {
     {"--prompt x --schedule s --config c", 1, "leave out config"},
     {"--prompt x --schedule s --dtype bf16", 1, "leave out dtype"},
     {"--device tpu --prompt x", 1, "unknown device"},
-    {"--device cpu --prompt-ids 5,913", 2,
-     "token 1 is 913, and the vocabulary has the ids 0 to 912"},
-    {"--device cpu --prompt-ids ''", 2, "has no tokens; at least one is needed"},
+    {"--device cpu --prompt-ids 5,913", 2, "token 1 is 913; the vocabulary has the ids 0 to 912"},
+    {"--device cpu --prompt-ids ''", 2, "contains no tokens; give at least one"},
     {"--device cuda: --prompt x", 1, "unknown device"},
     {"--device cuda:x --prompt x", 1, "unknown device"},
     {"--device cpu --dtype int8 --prompt x", 1, "unknown dtype"},
     {"--device cpu --dtype i32 --prompt x", 1, "unknown dtype"},
-    {"--device cpu --prompt x --logprobs 21", 1, "21 is not within 0 to 20"},
+    {"--device cpu --prompt x --logprobs 21", 1, "out of range: 21; allowed: 0 to 20"},
     {"--device cpu --prompt x --logprobs 2", 1, "--logprobs: needs --json"},
     {"--device cpu --prompt x --repeat-penalty 0", 1, "is 0; it must be from 0.01 to 100"},
-    {"--device cpu --prompt x --repeat-penalty -1", 1, "-1 is not within 0 to 100"},
-    {"--device cpu --prompt x --repeat-penalty nan", 1, "'nan' is not a number"},
-    {"--device cpu --prompt x --presence-penalty 2.5", 1, "2.5 is not within -2 to 2"},
-    {"--device cpu --prompt x --frequency-penalty 1e99", 1, "1e99 is not within -2 to 2"},
+    {"--device cpu --prompt x --repeat-penalty -1", 1, "out of range: -1; allowed: 0 to 100"},
+    {"--device cpu --prompt x --repeat-penalty nan", 1, "not a number: 'nan'"},
+    {"--device cpu --prompt x --presence-penalty 2.5", 1, "out of range: 2.5; allowed: -2 to 2"},
+    {"--device cpu --prompt x --frequency-penalty 1e99", 1, "out of range: 1e99; allowed: -2 to 2"},
     {"--device cpu --prompt x --stop ''", 1, "--stop: is empty"},
     {"--device cpu --prompt x --stop '\xC3'", 2, "stops[0]: is not UTF-8"},
     {"--prompt x --stop 1 --stop 2 --stop 3 --stop 4 --stop 5 --stop 6 --stop 7 --stop 8 --stop 9 "
      "--stop 1 --stop 2 --stop 3 --stop 4 --stop 5 --stop 6 --stop 7 --stop 8",
-     1, "--stop: stands more than 16 times"},
+     1, "--stop: is given more than 16 times"},
 };
 
 START_TEST(refuses)

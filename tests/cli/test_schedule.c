@@ -123,7 +123,7 @@ START_TEST(rejects_what_is_unsafe)
     /* What a diagnostic is called by, explain explains. */
     command_result explained = command_runf("explain %s", code);
     ck_assert_int_eq(explained.code, 0);
-    ck_assert_ptr_nonnull(strstr(explained.out, "How to mend it"));
+    ck_assert_ptr_nonnull(strstr(explained.out, "How to fix it"));
     command_clear(&explained);
     /* And no machine runs it. */
     command_result run =
@@ -394,14 +394,14 @@ END_TEST
 
 static const struct {
     const char *config, *flags, *message;
-} unlisted[] = {
-    {"\"rows\": 4", "--batch 5", "more take the knob `rows` of its config"},
-    {"\"rows\": 4", "--batch 64", "more take the knob `second_rows` of its config"},
-    {"\"rows\": 4", "--prompt 128", "more take the knob `second_rows` of its config"},
-    {"\"rows\": 4, \"second_rows\": 64", "--prompt 65",
-     "more take a higher knob `second_rows` of its config"},
-    {"\"rows\": 4, \"second_rows\": 64", "--batch 65", "--batch"},
-    {"\"rows\": 4, \"second_rows\": 64", "--batch 2 --prompt 2", "--prompt: is of one sequence"}};
+} unlisted[] = {{"\"rows\": 4", "--batch 5", "more take the knob `rows` of its config"},
+                {"\"rows\": 4", "--batch 64", "more take the knob `second_rows` of its config"},
+                {"\"rows\": 4", "--prompt 128", "more take the knob `second_rows` of its config"},
+                {"\"rows\": 4, \"second_rows\": 64", "--prompt 65",
+                 "more take a higher knob `second_rows` of its config"},
+                {"\"rows\": 4, \"second_rows\": 64", "--batch 65", "--batch"},
+                {"\"rows\": 4, \"second_rows\": 64", "--batch 2 --prompt 2",
+                 "--prompt: applies to one sequence"}};
 enum { UNLISTED = sizeof unlisted / sizeof *unlisted };
 
 START_TEST(has_no_time_for_rows_without_a_list)

@@ -151,12 +151,12 @@ static const refusal refusals[] = {
     {"[\"a\", 1]", "", 2, "[1]: must be a string or an object"},
     {"[{}]", "", 2, "[0]: one of \"text\" and \"ids\" is needed"},
     {"[{\"text\": \"a\", \"ids\": [1]}]", "", 2, "[0]: only one of \"text\" and \"ids\""},
-    {"[{\"text\": \"a\", \"seed\": 1}]", "", 2, "unknown key \"seed\"; there are text and ids"},
+    {"[{\"text\": \"a\", \"seed\": 1}]", "", 2, "unknown key \"seed\"; allowed: text and ids"},
     {"[{\"ids\": [1, 913]}]", "", 2, "list.json: text 0: text: token 1 is 913"},
     {"\"a\"\n{\"ids\": [1, 913]}\n", "", 2, "list.json: line 2: text: token 1 is 913"},
     {"\"a\"\n\"Once there was a small fox\"\n", "--capacity 4", 2, "list.json: line 2: 7 tokens"},
     {"[\"a\"]", "--text b", 1, "only one of --text, --file and --texts"},
-    {"[\"a\"]", "--capacity 1025", 2, "1025 positions are more than the 1024 of the model"},
+    {"[\"a\"]", "--capacity 1025", 2, "1025 positions are requested; the model has 1024"},
 };
 
 START_TEST(what_is_refused)

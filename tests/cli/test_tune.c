@@ -231,7 +231,7 @@ static int count_of(const char *text, const char *what)
 START_TEST(it_prints_its_progress)
 {
     command_result result = tune(scratch_store("lines"), "--trials 12");
-    ck_assert_int_eq(count_of(result.err, "nothing is executed or measured"), 1);
+    ck_assert_int_eq(count_of(result.err, "not executed or measured"), 1);
     ck_assert_int_eq(count_of(result.err, "measured"), 1);
     ck_assert_int_eq(count_of(result.err, "UNMEASURED"), 0);
     ck_assert_int_eq(count_of(result.err, "waits:"), 0);
@@ -359,7 +359,7 @@ START_TEST(a_dry_run_counts_its_machines)
     command_result result =
         tune(scratch_store("dry_machines"), "--dry-run --workloads 'ctx=0,512;batch=1,2'");
     ck_assert_ptr_nonnull(strstr(result.out, "machines  two at a time, incumbent and candidate; "
-                                             "2 programs in turn"));
+                                             "2 programs: one for each number"));
     command_clear(&result);
 }
 END_TEST
@@ -404,10 +404,10 @@ END_TEST
 static const struct {
     const char *flags, *message;
 } refused[] = {
-    {"--disk 4X", "--disk: \"4X\" is no size"},
+    {"--disk 4X", "--disk: not a size: \"4X\""},
     {"--new --rebase", "leave out one of the two"},
-    {"--until-gain 0", "--until-gain: is a number of percent above 0"},
-    {"--until-gain -1", "--until-gain: -1 is not within"},
+    {"--until-gain 0", "--until-gain: must be a percentage above 0"},
+    {"--until-gain -1", "--until-gain: out of range: -1"},
     {"--proposer evolve:0", "the share of evolve"},
     {"--proposer oracle", "\"oracle\" is unknown"},
     {"--report /dev/null/nowhere/page.html", "/dev/null/nowhere"},
@@ -611,7 +611,7 @@ START_TEST(what_has_ended_is_not_stopped)
     command_result made = tune(store, "--trials 1 --quiet --name night");
     command_result stop = command_runf("campaign stop night --store %s", store);
     ck_assert_int_eq(stop.code, 0);
-    ck_assert_str_eq(stop.out, "night has ended already\n");
+    ck_assert_str_eq(stop.out, "night has already ended\n");
     mgl_json json = ask("status night", store);
     ck_assert_str_eq(json_string(&json, "state"), "ended");
     ck_assert_str_eq(json_string(&json, "reason"), "its 1 trials are made");

@@ -179,7 +179,7 @@ START_TEST(detached_it_goes_on_by_itself)
     const char *store = scratch_store("detached");
     command_result result = tune(store, "--trials 5 --name night --detach");
     ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "night goes on as process "));
+    ck_assert_ptr_nonnull(strstr(result.out, "night runs in the background as process "));
     snprintf(log, sizeof log, "%s.night.log", store);
     snprintf(pid, sizeof pid, "%s.night.pid", store);
     ck_assert(await_text(log, "state     ended: its 5 trials are made"));

@@ -138,7 +138,7 @@ START_TEST(one_that_does_not_replay_is_skipped)
     command_result result = command_runf(RUN, model_path("tales-5m"));
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(
-        strstr(result.err, "megalith run: tuned entry tales-cpu is left out: rows layer=3"));
+        strstr(result.err, "megalith run: tuned entry tales-cpu is ignored: rows layer=3"));
     command_clear(&result);
     mgl_json json = run_json("");
     ck_assert(cJSON_IsNull(json_at(&json, "tuned")));

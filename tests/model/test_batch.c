@@ -216,7 +216,7 @@ START_TEST(names_the_request_that_is_refused)
     mgl_request batch[] = {requests[0], requests[1]};
     batch[1].prompt_count = 0;
     ck_assert_int_eq(generate(batch, 2), MGL_BAD_INPUT);
-    ck_assert_str_eq(err.message, "has no tokens; at least one is needed");
+    ck_assert_str_eq(err.message, "contains no tokens; give at least one");
     ck_assert_str_eq(err.where, "requests[1]: prompt");
     ck_assert_ptr_null(results[0].output.ids);
 }
@@ -244,7 +244,8 @@ START_TEST(opened_for_one)
     mgl_model_close(model);
     model = open_model(1);
     ck_assert_int_eq(generate(requests, 2), MGL_USAGE);
-    ck_assert_str_eq(err.message, "2 of them; this model was opened for 1 in a launch");
+    ck_assert_str_eq(err.message,
+                     "wrong number of requests: 2; this model was opened for 1 in one launch");
 }
 END_TEST
 

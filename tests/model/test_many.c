@@ -244,7 +244,7 @@ static const struct {
     {"\"second_rows\": 20", 21, MGL_BAD_INPUT,
      "is 21; a launch has 1 to 20, as many as the config has rows; the knob `second_rows` "
      "allows up to 64"},
-    {"\"second_rows\": 128", 65, MGL_USAGE, "is 65; one launch makes 1 to 64 replies"},
+    {"\"second_rows\": 128", 65, MGL_USAGE, "must not be 65; one launch generates 1 to 64 replies"},
 };
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
@@ -264,7 +264,9 @@ START_TEST(refuses_more_than_opened_for)
     mgl_model *model = open_model("\"second_rows\": 128", 40);
     ck_assert_int_eq(mgl_model_generate_batch(model, requests, 41, NULL, NULL, results, &err),
                      MGL_USAGE);
-    ck_assert_str_eq(err.message, "41 of them; this model was opened for 1 to 40 in a launch");
+    ck_assert_str_eq(
+        err.message,
+        "wrong number of requests: 41; this model was opened for 1 to 40 in one launch");
     mgl_model_close(model);
 }
 END_TEST

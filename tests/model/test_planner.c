@@ -113,7 +113,7 @@ START_TEST(a_shape_may_be_the_callers_own)
     ck_assert_int_eq(mgl_planner_check(own, made, &verdict, &err), MGL_OK);
     ck_assert(verdict.accepted && verdict.meaning_checked);
     ck_assert_int_eq(mgl_planner_match(planner, made, 1, &err), MGL_BAD_INPUT);
-    ck_assert_str_eq(err.message, "it is of another model");
+    ck_assert_str_eq(err.message, "the schedule is for another model");
     mgl_plan_verdict_clear(&verdict);
     mgl_plan_close(made);
     mgl_planner_close(own);

@@ -302,14 +302,14 @@ static void expect_second(const char *says)
 START_TEST(a_move_that_does_not_fit)
 {
     install_move("first", "rows layer=3 step=o from=12 to=13 count=1");
-    expect_second("tuned entry first is left out: rows layer=3 step=o");
+    expect_second("tuned entry first is ignored: rows layer=3 step=o");
 }
 END_TEST
 
 START_TEST(a_program_that_is_rejected)
 {
     install_move("first", "shift layer=0 step=o from=0 count=1");
-    expect_second("tuned entry first is left out: MG");
+    expect_second("tuned entry first is ignored: MG");
 }
 END_TEST
 
@@ -319,7 +319,7 @@ START_TEST(a_config_that_lowering_refuses)
     entry.config.queues[MGL_STEP_QKV].first = 5;
     entry.config.queues[MGL_STEP_QKV].count = 1;
     install(&entry);
-    expect_second("tuned entry first is left out: ");
+    expect_second("tuned entry first is ignored: ");
 }
 END_TEST
 

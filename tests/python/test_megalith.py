@@ -292,8 +292,8 @@ class Replies(OneModel):
         self.assert_refused(Code.USAGE, "top_p", next, generate("a", top_p=2))
         self.assert_refused(Code.USAGE, "min_p", next, generate("a", min_p=2))
         self.assert_refused(Code.USAGE, "temperature", next, generate("a", temperature=-1))
-        self.assert_refused(Code.BAD_INPUT, "1025 tokens are more", next, generate([1] * 1025))
-        self.assert_refused(Code.BAD_INPUT, "has no tokens", next, generate([]))
+        self.assert_refused(Code.BAD_INPUT, "too many tokens: 1025", next, generate([1] * 1025))
+        self.assert_refused(Code.BAD_INPUT, "contains no tokens", next, generate([]))
         error = self.assert_refused(Code.BAD_INPUT, "913", next, generate([1, 913]))
         self.assertEqual(error.where, "prompt")
         self.assert_free()
@@ -735,7 +735,7 @@ class Lists(Case):
             one, two = model.generate(["Once there was", "Once"], max_tokens=2, logprobs=1)
             self.assertEqual(len(one.logprobs or []), 2)
             self.assertEqual(len(two.top or []), 2)
-            self.assert_refused(Code.BAD_INPUT, "has no tokens", next, model.generate([]))
+            self.assert_refused(Code.BAD_INPUT, "contains no tokens", next, model.generate([]))
             self.assertEqual(count_threads(), 0)
 
 

@@ -20,10 +20,11 @@ enum { CANNOT_RUN = 801 };
 /* The warnings. The codes are stable, like those of validator/codes.def. */
 static const mgl_code_info warnings[] = {
     {CANNOT_RUN, "the machine of the target cannot run the schedule",
-     "The schedule is proved safe, but the CUDA machine of its target has no code for one of its "
-     "tasks, or not enough of a resource. `run` and `bench` reject the schedule on that machine. "
-     "This is a warning: the exit code of `check` is 0.",
-     "attend_rows.flash whose head_dim is 48; a stage larger than the shared memory of a block",
+     "The schedule is proved safe, but the CUDA machine of its target has no code for one of the "
+     "tasks, or lacks a resource. `run` and `bench` reject the schedule on that machine. This is a "
+     "warning: the exit code of `check` is 0.",
+     "attend_rows.flash with a head_dim of 48; a stage that is larger than the shared memory of a "
+     "block",
      "Change the task or the number that the message names; `megalith lower` with the same target "
      "prints a schedule that the machine can run."}};
 enum { WARNINGS = sizeof warnings / sizeof *warnings };
@@ -61,7 +62,7 @@ mgl_status mgl_check_machine(const mgl_program *program, mgl_error *err)
     size_t shared = status ? 0 : mgl_cuda_shared_bytes(program);
     if (!status && shared > (size_t)target->shared_bytes)
         return mgl_fail(err, MGL_BAD_INPUT, "shared memory",
-                        "%zu bytes a block; the target has %lld", shared,
+                        "%zu bytes for each block; the target has %lld", shared,
                         (long long)target->shared_bytes);
     return status;
 }

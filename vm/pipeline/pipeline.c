@@ -26,7 +26,7 @@ static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target,
         return MGL_OK;
     }
     if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
-        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are auto, f32, bf16 and f16");
+        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
     return MGL_OK;
 }
 
@@ -44,8 +44,8 @@ static mgl_status choose_capacity(const mgl_graph *graph, const mgl_lower_reques
         return mgl_fail(err, MGL_USAGE, "capacity", "is negative");
     if (request->capacity > most)
         return mgl_fail(err, MGL_BAD_INPUT, "capacity",
-                        "%d positions are more than the %d of the model (%s)",
-                        (int)request->capacity, (int)most, mgl_graph_limit_key(graph));
+                        "%d positions are requested; the model has %d (%s)", (int)request->capacity,
+                        (int)most, mgl_graph_limit_key(graph));
     *out = request->capacity ? request->capacity : wanted < most ? wanted : most;
     return MGL_OK;
 }
@@ -155,7 +155,7 @@ void mgl_tuned_report_describe(mgl_tuned_report *report, const mgl_graph *graph,
 void mgl_tuned_report_add(mgl_tuned_report *report, const char *entry, const mgl_error *why)
 {
     char line[512];
-    mgl_format_into(line, sizeof line, "tuned entry %s is left out: %s%s%.*s", entry, why->where,
+    mgl_format_into(line, sizeof line, "tuned entry %s is ignored: %s%s%.*s", entry, why->where,
                     why->where[0] ? ": " : "", (int)strcspn(why->message, "\n"), why->message);
     add_lines(report, line);
 }

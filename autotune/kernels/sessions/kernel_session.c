@@ -498,7 +498,7 @@ static mgl_status check_free(const mgl_kernel_session *b, mgl_error *err)
 {
     return b->engine || b->span
                ? mgl_fail(err, MGL_USAGE, b->options.unit->name,
-                          "a work is open: `megalith kernel submit` answers it, `megalith kernel "
+                          "a task is open: `megalith kernel submit` answers it, `megalith kernel "
                           "prompt --drop` gives it up")
                : MGL_OK;
 }
@@ -508,7 +508,7 @@ static mgl_status check_open(const mgl_kernel_session *b, mgl_error *err)
     return b->engine || b->span
                ? MGL_OK
                : mgl_fail(err, MGL_USAGE, b->options.unit->name,
-                          "no work is open: `megalith kernel prompt --transform NAME`, or --task, "
+                          "no task is open: `megalith kernel prompt --transform NAME`, or --task, "
                           "begins one");
 }
 

@@ -101,7 +101,7 @@ mgl_status mgl_transform_apply(mgl_kernel_store *w, const mgl_transform_options 
     const mgl_transform_script *script = status ? NULL : found.script;
     if (!status && mgl_kernel_session_state(w->bench).open)
         status = mgl_fail(err, MGL_USAGE, w->unit->name,
-                          "a work is open: `megalith kernel prompt %s --drop` gives it up",
+                          "a task is open: `megalith kernel prompt %s --drop` gives it up",
                           w->unit->name);
     if (!status && script && strcmp(script->architecture, work->arch) != 0)
         status = mgl_fail(err, MGL_USAGE, "--arch", "the script is for %s", script->architecture);
