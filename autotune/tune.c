@@ -70,8 +70,8 @@ static mgl_status find_model(const mgl_tune_request *r, mgl_config *config,
     mgl_text shape = {0};
     if ((r->model != NULL) == (r->shape != NULL))
         return mgl_fail(err, MGL_USAGE, "--shape", "%s",
-                        r->model ? "stands in place of MODEL; leave out one of the two"
-                                 : "or MODEL is needed: what to tune");
+                        r->model ? "cannot be combined with MODEL; leave out one of the two"
+                                 : "is missing; give --shape or MODEL");
     mgl_status status = r->model ? mgl_synthetic_read_config(r->model, config, err)
                                  : mgl_synthetic_find_shape(r->shape, config, err);
     if (!status)
@@ -91,9 +91,10 @@ static mgl_status name_gpu(int ordinal, mgl_campaign_record *out, mgl_error *err
     if (!probe)
         return mgl_fail_memory(err, sizeof *probe);
     mgl_cuda_get_probe(probe);
-    mgl_status status = ordinal < probe->device_count
-                            ? copy_text(probe->devices[ordinal].name, &out->device, err)
-                            : mgl_fail(err, MGL_DEVICE, "--device", "there is no GPU %d", ordinal);
+    mgl_status status =
+        ordinal < probe->device_count
+            ? copy_text(probe->devices[ordinal].name, &out->device, err)
+            : mgl_fail(err, MGL_DEVICE, "--device", "GPU %d does not exist", ordinal);
     mgl_free(probe);
     return status;
 }
@@ -110,7 +111,7 @@ static mgl_status find_device(const mgl_tune_request *r, mgl_target *target,
                         "unknown device; supported: cuda, cuda:N, cpu and none");
     if (gpu && r->target)
         return mgl_fail(err, MGL_USAGE, "--target",
-                        "is that of the GPU; it goes with --device none or cpu");
+                        "is fixed by the GPU; --target needs --device none or cpu");
     mgl_status status = none ? MGL_OK : mgl_device_find(device, &machine, err);
     *target = machine.target;
     if (!status && (none || r->target))
@@ -151,7 +152,7 @@ static mgl_status read_workloads(const mgl_tune_request *r, const mgl_config *co
     for (int w = 0; w < workloads.count; w++) /* one more position for the first token */
         if (workloads.list[w].context + MGL_WORKLOAD_TOKENS >= out->capacity)
             return mgl_fail(err, MGL_USAGE, "--workloads",
-                            "context %d and %d tokens do not fit %lld positions (--capacity)",
+                            "context %d and %d tokens do not fit into %lld positions (--capacity)",
                             workloads.list[w].context, MGL_WORKLOAD_TOKENS,
                             (long long)out->capacity);
     mgl_workloads_print(&workloads, &text);
@@ -242,7 +243,7 @@ static mgl_status draw_seed(const mgl_tune_request *r, mgl_campaign_record *out,
     if (r->has_seed)
         return MGL_OK;
     if (getrandom(&bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        return mgl_fail_errno(err, "--seed", "the system gives no random number; give a seed");
+        return mgl_fail_errno(err, "--seed", "the system provides no random numbers; give a seed");
     out->seed = bits;
     return MGL_OK;
 }
@@ -252,7 +253,7 @@ static mgl_status check_dtype(const char *name, mgl_error *err)
     mgl_dtype dtype;
     if (mgl_dtype_parse(name, &dtype) && dtype != MGL_I32)
         return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; there are bf16, f16 and f32");
+    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: bf16, f16 and f32");
 }
 
 static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
@@ -261,9 +262,9 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
     mgl_target target;
     const char *dtype = r->dtype ? r->dtype : "bf16";
     if (r->fresh && r->rebase)
-        return mgl_fail(err, MGL_USAGE, "--new",
-                        "begins without what was found, and --rebase measures it anew: leave out "
-                        "one of the two");
+        return mgl_fail(
+            err, MGL_USAGE, "--new",
+            "discards earlier results, and --rebase measures them again; leave out one of the two");
     mgl_format_into(out->manifest, sizeof out->manifest, "%s", mgl_frozen_digest());
     mgl_status status = check_dtype(dtype, err);
     if (!status)
@@ -416,8 +417,8 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
     if (!flag)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, flag,
-                    "the campaign \"%.80s\" began with another one; --new begins a new campaign, "
-                    "and --name gives it a name",
+                    "the campaign \"%.80s\" began with another value; --new begins a new campaign, "
+                    "and --name names it",
                     found->name);
 }
 
@@ -643,8 +644,8 @@ static mgl_status take_device(const mgl_tune_request *r, mgl_campaign_record *ou
     mgl_status status = find_device(&named, &target, &live, err);
     if (!status && strcmp(live.target, out->target) != 0)
         status = mgl_fail(err, MGL_USAGE, "--device",
-                          "the archive's winner is of %.40s, and %.80s is %.40s: --device none "
-                          "proves it, and --device cpu says whether it is correct",
+                          "the archive's winner is for %.40s, and %.80s is %.40s; --device none "
+                          "proves it, and --device cpu checks whether it is correct",
                           out->target, live.device, live.target);
     if (!status) {
         mgl_free(out->device);
@@ -736,9 +737,9 @@ mgl_status mgl_tune_look(const mgl_tune *tune, const atomic_int *abort, mgl_tune
     out->programs = candidate.program_count;
     out->predicted = candidate.predicted;
     if (candidate.verdict.outcome != MGL_OUTCOME_UNMEASURED)
-        status =
-            mgl_fail(err, MGL_BAD_INPUT, "the default", "it can not be begun with: %s: %s",
-                     mgl_outcome_name(candidate.verdict.outcome), candidate.verdict.diagnostic);
+        status = mgl_fail(
+            err, MGL_BAD_INPUT, "the default", "the campaign cannot begin with this config: %s: %s",
+            mgl_outcome_name(candidate.verdict.outcome), candidate.verdict.diagnostic);
     if (!status)
         status = look_at_device(tune, &candidate, abort, out, err);
     mgl_candidate_clear(&candidate);

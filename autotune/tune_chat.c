@@ -42,16 +42,17 @@ mgl_status mgl_tune_check_chat(const mgl_tune_request *r, mgl_error *err)
     bool named = r->proposers && mgl_tune_names(r->proposers, "chat");
     if (!named && (r->chat_url || r->chat_model))
         return mgl_fail(err, MGL_USAGE, r->chat_url ? "--chat-url" : "--chat-model",
-                        "is that of the proposer chat: --proposer evolve:2,chat");
+                        "applies to the proposer chat only; add --proposer evolve:2,chat");
     if (!named)
         return MGL_OK;
     if (!r->chat_url || !r->chat_model || !r->chat_model[0])
-        return mgl_fail(err, MGL_USAGE, "--proposer",
-                        "chat asks a language model: --chat-url and --chat-model say which");
+        return mgl_fail(
+            err, MGL_USAGE, "--proposer",
+            "the proposer chat needs a language model; give --chat-url and --chat-model");
     if (has_key(r->chat_url))
         return mgl_fail(err, MGL_USAGE, "--chat-url",
-                        "has a key in it, which would be stored: give it by --chat-key-file or by "
-                        "MEGALITH_CHAT_KEY");
+                        "contains a key, which would be stored; give the key with --chat-key-file "
+                        "or MEGALITH_CHAT_KEY");
     return mgl_http_check_url(r->chat_url, err);
 }
 
@@ -90,8 +91,8 @@ static mgl_status make_options(const mgl_tune *tune, mgl_chat_options *out, mgl_
     if (tune->chat_url && tune->chat_model)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--proposer",
-                    "chat asks a language model, and the campaign has no endpoint: --chat-url and "
-                    "--chat-model say which");
+                    "the proposer chat needs a language model, and the campaign has no endpoint; "
+                    "give --chat-url and --chat-model");
 }
 
 mgl_status mgl_tune_open_chat(const mgl_tune *tune, const mgl_tune_run_options *o,

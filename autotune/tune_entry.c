@@ -106,18 +106,17 @@ static mgl_status check_winner(const mgl_campaign_record *campaign, const mgl_tr
         return mgl_fail(
             err, MGL_BAD_INPUT, campaign->name,
             mgl_answer_has_clock(campaign)
-                ? "has no winner: its default is the best, and needs no entry"
-                : "has no measured winner: the device is %s, which measures nothing; an "
-                  "entry needs a measurement: tune on a GPU",
+                ? "has no winner: the default is the best schedule and needs no entry"
+                : "has no measured winner, which an entry needs: the device is %s; tune on a GPU",
             campaign->device);
     if (!strcmp(campaign->device, "none") || !strcmp(campaign->device, "cpu"))
         return mgl_fail(err, MGL_USAGE, campaign->name,
-                        "nothing was measured on %s, and an entry rests on a measurement",
+                        "nothing was measured on %s, and an entry needs a measurement",
                         campaign->device);
     if (trial->proposal.schedule)
         return mgl_fail(err, MGL_USAGE, campaign->name,
-                        "its winner is a whole schedule text, and an entry holds a config and "
-                        "moves: run it with --schedule");
+                        "the winner is a schedule text, and an entry contains a config and moves; "
+                        "run the winner with --schedule");
     return MGL_OK;
 }
 
@@ -129,8 +128,8 @@ static mgl_status check_gain(mgl_store *store, const mgl_campaign_record *campai
     if (status || !mgl_answer_is_final_of(&final, campaign->incumbent) || final.all.lo > 0)
         return status;
     return mgl_fail(err, MGL_GATE, campaign->name,
-                    "its winner was not faster than the default beyond doubt when the campaign "
-                    "ended: %+.2f %% (%+.2f to %+.2f)",
+                    "the winner was not certainly faster than the default when the campaign ended: "
+                    "%+.2f %% (%+.2f to %+.2f)",
                     100 * final.all.gain, 100 * final.all.lo, 100 * final.all.hi);
 }
 
@@ -147,7 +146,7 @@ static mgl_status check_rows(const mgl_tune *tune, const mgl_candidate *made, mg
         int rows = made->programs[p]->limits.rows, wanted = first.programs[p]->limits.rows;
         if (rows < wanted)
             status = mgl_fail(err, MGL_USAGE, tune->record.name,
-                              "its winner reads %d rows of a prompt at once, and the default %d: "
+                              "the winner reads %d rows of a prompt at once, and the default %d: "
                               "prompts would be slower; leave `rows` out of the --space",
                               rows, wanted);
     }
@@ -164,13 +163,12 @@ static mgl_status check_program(const mgl_tune *tune, const mgl_trial *trial, mg
     if (status)
         return status;
     if (made.verdict.outcome != MGL_OUTCOME_UNMEASURED)
-        status = mgl_fail(err, MGL_BAD_INPUT, tune->record.name, "its winner is refused: %s: %s",
+        status = mgl_fail(err, MGL_BAD_INPUT, tune->record.name, "the winner is rejected: %s: %s",
                           mgl_outcome_name(made.verdict.outcome), made.verdict.diagnostic);
     else if (strcmp(made.digest, trial->digest) != 0)
-        status =
-            mgl_fail(err, MGL_GATE, tune->record.name,
-                     "its winner is no longer the program that was measured: another lowering, "
-                     "or another store; tune anew");
+        status = mgl_fail(err, MGL_GATE, tune->record.name,
+                          "the winner is no longer the program that was measured, because lowering "
+                          "or the store has changed; tune again");
     else
         status = check_rows(tune, &made, err);
     mgl_candidate_clear(&made);
@@ -189,8 +187,8 @@ static mgl_status check_contexts(const mgl_tune *tune, int sequences, mgl_error 
     if (highest >= capacity / 2)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, tune->record.name,
-                    "its winner was measured up to position %d, and an entry of %d positions is "
-                    "used at all of them: tune with a context of at least %d among --workloads",
+                    "the winner was measured up to position %d, but an entry is used at all %d "
+                    "positions; tune with a context of at least %d among --workloads",
                     highest, capacity, capacity / 2);
 }
 

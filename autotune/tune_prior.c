@@ -115,7 +115,7 @@ static mgl_status say(const mgl_tune *tune, const mgl_campaign_options *options,
                       const struct found *found, size_t told, mgl_error *err)
 {
     mgl_text text = {0};
-    mgl_text_format(&text, "surrogate knows %zu trials of earlier campaigns:", told);
+    mgl_text_format(&text, "surrogate learned from %zu trials of earlier campaigns:", told);
     for (int i = 0; i < found->count; i++)
         mgl_text_format(&text, "%s %s", i ? "," : "", found->list[i].name);
     mgl_status status = text.failed ? mgl_fail_memory(err, text.capacity) : MGL_OK;

@@ -78,14 +78,14 @@ static mgl_status read_one(const char *text, size_t length, int *which, double *
     while (i < KNOWN && (strlen(known[i].name) != name || strncmp(known[i].name, text, name) != 0))
         i++;
     if (i == KNOWN)
-        return mgl_fail(err, MGL_USAGE, "--proposer", "\"%.*s\" is unknown; there are %s",
+        return mgl_fail(err, MGL_USAGE, "--proposer", "unknown proposer: \"%.*s\"; known: %s",
                         name < 40 ? (int)name : 40, text, known_names + 2);
     if (colon) {
         char *end;
         *share = strtod(colon + 1, &end);
         if (end != text + length || !isfinite(*share) || !(*share > 0) || colon[1] == '+')
             return mgl_fail(err, MGL_USAGE, "--proposer",
-                            "the share of %s is a number above 0: %s:2", known[i].name,
+                            "the share of %s must be a number above 0, such as %s:2", known[i].name,
                             known[i].name);
     }
     *which = i;
@@ -102,9 +102,10 @@ static mgl_status read_proposers(const char *text, each_proposer *each, void *us
         size_t length = strcspn(text, ",");
         double share;
         int which = 0;
-        status = count < MGL_MAX_PROPOSERS ? read_one(text, length, &which, &share, err)
-                                           : mgl_fail(err, MGL_USAGE, "--proposer",
-                                                      "there may be %d at most", MGL_MAX_PROPOSERS);
+        status = count < MGL_MAX_PROPOSERS
+                     ? read_one(text, length, &which, &share, err)
+                     : mgl_fail(err, MGL_USAGE, "--proposer",
+                                "too many proposers; at most %d are allowed", MGL_MAX_PROPOSERS);
         if (!status)
             status = each(user, which, share, err);
         more = text[length] == ',';

@@ -98,13 +98,14 @@ mgl_status mgl_tune_delete(mgl_store *store, const mgl_campaign_record *campaign
 static mgl_status check_text(const char *text, size_t length, mgl_error *err)
 {
     if (length > MGL_SCHEDULE_MAX_TEXT)
-        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%zu bytes; at most %d are read", length,
+        return mgl_fail(err, MGL_BAD_INPUT, "proposal",
+                        "is too large: %zu bytes; at most %d are allowed", length,
                         MGL_SCHEDULE_MAX_TEXT);
     if (!length || memchr(text, 0, length))
         return mgl_fail(err, MGL_BAD_INPUT, "proposal", "%s",
-                        length ? "it holds a 0 byte: that is no text" : "it is empty");
+                        length ? "contains a zero byte; a proposal is text" : "is empty");
     if (mgl_utf8_valid(text, length) != length)
-        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "it is not UTF-8");
+        return mgl_fail(err, MGL_BAD_INPUT, "proposal", "is not UTF-8");
     return MGL_OK;
 }
 

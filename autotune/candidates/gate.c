@@ -101,13 +101,13 @@ static mgl_status check_space(const mgl_subject *subject, const mgl_proposal *pr
         int value = mgl_knob_get(&proposal->config, k), kept = mgl_knob_get(&subject->start, k);
         if (!open && value != kept)
             return mgl_fail(why, MGL_BAD_INPUT, mgl_knob_name(k),
-                            "is not in the campaign's space: it stays at %d", kept);
+                            "is not in the campaign's space; leave it at %d", kept);
     }
     for (int i = 0; i < proposal->moves.count; i++) {
         mgl_move_kind kind = proposal->moves.moves[i].kind;
         if (!(subject->space.moves & 1u << kind))
             return mgl_fail(why, MGL_BAD_INPUT, mgl_move_name(kind),
-                            "is no move of the campaign's space");
+                            "is not a move of the campaign's space");
     }
     return MGL_OK;
 }
@@ -177,8 +177,8 @@ static mgl_status check_text(const mgl_subject *subject, const mgl_plan *plan, i
         status = mgl_plan_check_formats(plan, lowered, why);
     if (status && lowered)
         mgl_format_into(why->message, sizeof why->message, "%s",
-                        "it has a number format that the campaign's default has not: that needs "
-                        "--allow-formats");
+                        "the program has a number format that the campaign's default does not "
+                        "have; this needs --allow-formats");
     mgl_plan_close(lowered);
     return status;
 }
@@ -190,8 +190,8 @@ static mgl_status parse_text(const mgl_subject *subject, const mgl_proposal *pro
     mgl_error why = {0};
     if (list_sequences(subject, c, sequences) != 1) {
         mgl_fail(&why, MGL_BAD_INPUT, "schedule",
-                 "the campaign has workloads of different numbers of sequences, and a text is of "
-                 "one: propose a config and moves");
+                 "a schedule text is for one number of sequences, but the campaign's workloads "
+                 "have several; propose a config and moves");
         mgl_trial_verdict_fail(&c->verdict, MGL_OUTCOME_INVALID_CONFIG, &why);
         return MGL_OK;
     }

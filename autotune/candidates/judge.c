@@ -187,10 +187,11 @@ static mgl_status add_pair(const mgl_pair *pair, sample *out, mgl_error *err)
         return MGL_OK;
     }
     if (!is_time(pair->incumbent_us) || !is_time(pair->candidate_us))
-        return mgl_fail(err, MGL_BAD_INPUT, "pairs", "%g and %g us are not both times",
+        return mgl_fail(err, MGL_BAD_INPUT, "pairs", "not two positive times: %g and %g us",
                         pair->incumbent_us, pair->candidate_us);
     if (out->used == MAX_PAIRS)
-        return mgl_fail(err, MGL_USAGE, "pairs", "there are more than %d of a workload and stage",
+        return mgl_fail(err, MGL_USAGE, "pairs",
+                        "too many pairs for a workload and stage; at most %d are allowed",
                         MAX_PAIRS);
     out->x[out->used++] = log(pair->incumbent_us / pair->candidate_us);
     return MGL_OK;
@@ -464,7 +465,7 @@ static mgl_outcome decide(const evidence *e, bool simpler, mgl_trial *trial)
     if (!is_enough(all))
         return say(trial, MGL_OUTCOME_UNMEASURED,
                    "%d of %d pairs had an event (throttling, other clocks, other processes): too "
-                   "few are left to decide on",
+                   "few pairs are left for a decision",
                    all->dropped, all->used + all->dropped);
     if (e->stage != MGL_PAIRS_REPEAT && e->each[fastest].gain > log(MGL_SUSPICIOUS))
         return say(trial, MGL_OUTCOME_SUSPICIOUS, "workload %d of %d is %.2f times as fast",

@@ -49,9 +49,10 @@ static mgl_status read_hypothesis(const mgl_json *json, mgl_proposal *out, mgl_e
     if (status || !text)
         return status;
     if (strlen(text) > MGL_MAX_HYPOTHESIS)
-        return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                        "the hypothesis has %zu bytes; at most %d are kept: one sentence is enough",
-                        strlen(text), MGL_MAX_HYPOTHESIS);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, json->file,
+            "the hypothesis is too long: %zu bytes; at most %d are allowed, one sentence is enough",
+            strlen(text), MGL_MAX_HYPOTHESIS);
     mgl_format_into(shown, sizeof shown, "%s", text);
     return take(&out->hypothesis, shown, strlen(shown), err);
 }
@@ -76,7 +77,7 @@ static mgl_status read_moves(const mgl_json *json, mgl_proposal *out, mgl_error 
     for (const cJSON *item = moves->child; item && !status; item = item->next) {
         if (!cJSON_IsString(item) || strchr(item->valuestring, '\n'))
             status = mgl_fail(err, MGL_BAD_INPUT, json->file,
-                              "moves is an array of strings, one move each");
+                              "moves must be an array of strings, one move each");
         else
             mgl_text_format(&lines, "%s\n", item->valuestring);
     }
@@ -138,10 +139,12 @@ mgl_status mgl_proposal_parse(const char *text, size_t length, const char *file,
     *out = (mgl_proposal){.config = *start};
     if (!is_json(text, length)) {
         if (length > MGL_SCHEDULE_MAX_TEXT)
-            return mgl_fail(err, MGL_BAD_INPUT, file, "%zu bytes; a schedule has at most %d",
-                            length, MGL_SCHEDULE_MAX_TEXT);
+            return mgl_fail(err, MGL_BAD_INPUT, file,
+                            "the schedule is too large: %zu bytes; at most %d are allowed", length,
+                            MGL_SCHEDULE_MAX_TEXT);
         if (memchr(text, 0, length))
-            return mgl_fail(err, MGL_BAD_INPUT, file, "a byte 0 stands in it; a schedule is text");
+            return mgl_fail(err, MGL_BAD_INPUT, file,
+                            "the schedule contains a zero byte; a schedule is text");
         return take(&out->schedule, text, length, err);
     }
     mgl_status status = mgl_json_parse(text, length, MAX_PROPOSAL, file, &json, err);

@@ -188,7 +188,7 @@ static mgl_status read_value(const struct reading *r, int number, const cJSON *i
         return mgl_fail(err, MGL_BAD_INPUT, where, "a knob has at most %d values",
                         MGL_MAX_KNOB_VALUES);
     if (!add_value(knob, (int)value))
-        return mgl_fail(err, MGL_BAD_INPUT, where, "%lld stands twice", (long long)value);
+        return mgl_fail(err, MGL_BAD_INPUT, where, "%lld is given twice", (long long)value);
     return MGL_OK;
 }
 
@@ -218,9 +218,9 @@ static mgl_status read_knob(const struct reading *r, const cJSON *array, mgl_err
                             knob.name);
     if (knob.changes_format && !r->changes_format)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "it changes number formats: that needs --allow-formats");
+                        "changes number formats; this needs --allow-formats");
     if (!cJSON_IsArray(array) || !array->child)
-        return mgl_fail(err, MGL_BAD_INPUT, where, "must be an array of the values it may have");
+        return mgl_fail(err, MGL_BAD_INPUT, where, "must be an array of the allowed values");
     for (const cJSON *item = array->child; item; item = item->next) {
         mgl_status status = read_value(r, number, item, where, &knob, err);
         if (status)
@@ -255,7 +255,7 @@ static mgl_status read_move(const struct reading *r, const cJSON *item, mgl_erro
         mgl_text_format(&names, "%s%s", i ? ", " : "", mgl_move_name((mgl_move_kind)i));
     }
     mgl_status status =
-        mgl_fail(err, MGL_BAD_INPUT, r->json->file, "moves: \"%.60s\" is no move; there are %s",
+        mgl_fail(err, MGL_BAD_INPUT, r->json->file, "moves: unknown move: \"%.60s\"; known: %s",
                  cJSON_IsString(item) ? item->valuestring : "a value of another type",
                  names.bytes ? names.bytes : "several");
     mgl_text_clear(&names);
@@ -278,7 +278,7 @@ static mgl_status read_space(const struct reading *r, mgl_error *err)
 {
     if (!cJSON_IsObject(r->json->root))
         return mgl_fail(err, MGL_BAD_INPUT, r->json->file,
-                        "a space is a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
+                        "a space must be a JSON object: {\"schema\": \"" SCHEMA "\", ...}");
     mgl_status status = mgl_json_check_schema(r->json, SCHEMA, err);
     if (!status)
         status = check_keys(r->json, err);

@@ -132,7 +132,7 @@ static mgl_status lose_trial(campaign *c, mgl_trial *trial, mgl_error *err)
 {
     trial->verdict.outcome = MGL_OUTCOME_UNMEASURED;
     mgl_format_into(trial->verdict.diagnostic, sizeof trial->verdict.diagnostic,
-                    "another worker took it over");
+                    "another worker took over this trial");
     return campaign_tell(c, true, "error", NULL, err, "trial %lld: %s", (long long)trial->number,
                          trial->verdict.diagnostic);
 }
@@ -209,8 +209,8 @@ static mgl_status pass_gates(const campaign *c, const mgl_proposal *proposal, co
         return status;
     status =
         mgl_fail(err, out->verdict.outcome == MGL_OUTCOME_REJECTED ? MGL_REJECTED : MGL_BAD_INPUT,
-                 what, "it can not be begun with: %s: %s", mgl_outcome_name(out->verdict.outcome),
-                 out->verdict.diagnostic);
+                 what, "the campaign cannot begin with this config: %s: %s",
+                 mgl_outcome_name(out->verdict.outcome), out->verdict.diagnostic);
     mgl_candidate_clear(out);
     return status;
 }
@@ -220,12 +220,11 @@ static mgl_status check_incumbent(const campaign *c, const mgl_trial *trial, mgl
 {
     if (!strcmp(trial->digest, c->incumbent.digest))
         return MGL_OK;
-    return mgl_fail(
-        err, MGL_GATE, c->record->name,
-        "trial %lld was kept, but what it proposes is no longer the program that was "
-        "measured: another lowering, or another store; `campaign best -o F` and `campaign "
-        "submit F` to a new campaign measure it anew",
-        (long long)trial->number);
+    return mgl_fail(err, MGL_GATE, c->record->name,
+                    "trial %lld was kept, but its proposal no longer gives the program that was "
+                    "measured: lowering or the store has changed; `campaign best -o F`, and "
+                    "`campaign submit F` to a new campaign, measure it again",
+                    (long long)trial->number);
 }
 
 mgl_status campaign_load_incumbent(campaign *c, mgl_error *err)
@@ -347,8 +346,8 @@ static mgl_status tell_of_costs(campaign *c, mgl_error *err)
         (runner->executes && !runner->measures))
         return MGL_OK;
     return campaign_tell(c, true, "costs", NULL, err,
-                         "those of %.60s (%s) are not known: nothing is predicted, nothing is "
-                         "screened, and proposers go by measured trials alone",
+                         "the costs of %.60s (%s) are not known: times are not predicted, trials "
+                         "are not screened, and proposers use only measured trials",
                          c->device.name, c->record->target);
 }
 
@@ -398,11 +397,10 @@ static mgl_status check_disk(const campaign *c, mgl_error *err)
     const char *path = mgl_store_beside(c->o->store);
     mgl_status status = mgl_disk_free(path, &bytes, err);
     if (!status && bytes < least)
-        status =
-            mgl_fail(err, MGL_SYSTEM, path,
-                     "%.2f GB of the disk are free, and a campaign leaves %.2f; make room, and "
-                     "it goes on",
-                     (double)bytes * 1e-9, (double)least * 1e-9);
+        status = mgl_fail(err, MGL_SYSTEM, path,
+                          "too little disk space: %.2f GB are free; a campaign needs %.2f GB; free "
+                          "some space, and the campaign continues",
+                          (double)bytes * 1e-9, (double)least * 1e-9);
     return status;
 }
 

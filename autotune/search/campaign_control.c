@@ -97,9 +97,9 @@ static mgl_status test_validator(const campaign *c, mgl_error *err)
     mgl_candidate_take(&candidate, plan);
     status = mgl_gate_prove(c->subject, c->o->abort, &candidate, err);
     if (!status && candidate.verdict.outcome != MGL_OUTCOME_REJECTED)
-        status = mgl_fail(err, MGL_GATE, "self-test",
-                          "the validator accepts a program with a planted error; nothing that it "
-                          "says can be trusted");
+        status = mgl_fail(
+            err, MGL_GATE, "self-test",
+            "the validator accepts a program with a planted error; its verdicts cannot be trusted");
     mgl_candidate_clear(&candidate);
     return status;
 }
@@ -109,7 +109,7 @@ static mgl_status test_validator(const campaign *c, mgl_error *err)
 static mgl_status fail_unfit(const char *why, mgl_error *err)
 {
     return mgl_fail(err, MGL_DEVICE, "self-test",
-                    "the machine is unfit to measure: %s; see that nothing else runs on it, and "
+                    "the machine cannot measure reliably: %s; stop other programs on it, and see "
                     "`megalith doctor`",
                     why);
 }
@@ -145,7 +145,7 @@ static mgl_status test_floors(campaign *c, const attempt *a, mgl_error *err)
         status = mgl_measure_floor(c->o->runner, w, a->trial.workloads[w].incumbent_us, &floor_us,
                                    &below, err);
         if (below)
-            return fail_unfit("the incumbent takes less than its bytes", err);
+            return fail_unfit("the incumbent is faster than its bytes can be read", err);
     }
     return status;
 }
@@ -210,11 +210,13 @@ static mgl_status take_control(campaign *c, const attempt *a, mgl_error *err)
     mgl_status status =
         campaign_tell(c, true, "control", &a->trial, err, "%s", a->trial.verdict.diagnostic);
     if (!status && c->bad_controls == MOST_BAD_CONTROLS)
-        status = campaign_tell(c, true, "pause", NULL, err,
-                               "%d controls in a row were bad: nothing is kept until a good one",
-                               MOST_BAD_CONTROLS);
+        status =
+            campaign_tell(c, true, "pause", NULL, err,
+                          "%d consecutive controls failed: no trial is kept until a control passes",
+                          MOST_BAD_CONTROLS);
     if (!status && before >= MOST_BAD_CONTROLS && !bad)
-        status = campaign_tell(c, true, "control", NULL, err, "the machine can be trusted again");
+        status = campaign_tell(c, true, "control", NULL, err,
+                               "a control passed: trials can be kept again");
     if (!status && c->bad_controls >= MOST_BAD_CONTROLS)
         status = campaign_wait(c, fmin(longest_wait_s, ldexp(1, c->bad_controls)), err);
     return status;

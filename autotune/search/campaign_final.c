@@ -117,7 +117,8 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
 {
     mgl_trial *trial = &a->trial;
     if (!c->o->runner->measures) {
-        attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct, and not timed: there is no clock");
+        attempt_decide(a, MGL_OUTCOME_UNMEASURED,
+                       "correct, but not timed: the device measures no times");
         return MGL_OK;
     }
     mgl_measurement m = measure_begin(c, a);
@@ -176,10 +177,11 @@ static mgl_status keep(campaign *c, const attempt *a, const final_facts *f, mgl_
         return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err, "trial %lld: %s: %s",
                              (long long)trial->number, mgl_outcome_name(trial->verdict.outcome),
                              trial->verdict.diagnostic);
-    return campaign_tell(c, false, MGL_FINAL_EVENT, NULL, err,
-                         "trial %lld against the default, afresh: %+.2f %% (%+.2f to %+.2f)",
-                         (long long)trial->number, 100 * expm1(trial->gain),
-                         100 * expm1(trial->gain_lo), 100 * expm1(trial->gain_hi));
+    return campaign_tell(
+        c, false, MGL_FINAL_EVENT, NULL, err,
+        "trial %lld against the default, in a fresh process: %+.2f %% (%+.2f to %+.2f)",
+        (long long)trial->number, 100 * expm1(trial->gain), 100 * expm1(trial->gain_lo),
+        100 * expm1(trial->gain_hi));
 }
 
 static mgl_status make(campaign *c, attempt *a, mgl_error *err)

@@ -21,7 +21,7 @@ static mgl_status step_back(campaign *c, const mgl_answer_final_facts *last, mgl
     if (c->record->incumbent)
         mgl_format_into(stands, sizeof stands, "trial %lld", (long long)c->record->incumbent);
     return campaign_tell(c, true, MGL_QUARANTINED_EVENT, NULL, err,
-                         "trial %lld is wrong, and %s is the incumbent again: %s: %s",
+                         "trial %lld is incorrect, so %s is the incumbent again: %s: %s",
                          (long long)last->number, stands, mgl_outcome_name(last->verdict.outcome),
                          last->verdict.diagnostic);
 }

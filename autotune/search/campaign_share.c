@@ -18,8 +18,8 @@ mgl_status mgl_campaign_check_kind(const mgl_campaign_record *record,
     if (!strcmp(wanted, device->name))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--device",
-                    "the campaign \"%.80s\" is of %.80s, and this is %.80s: what they measure does "
-                    "not compare; begin another campaign with --name",
+                    "the campaign \"%.80s\" runs on %.80s, and this device is %.80s: their times "
+                    "cannot be compared; begin another campaign with --name",
                     record->name, wanted, device->name);
 }
 
@@ -108,7 +108,7 @@ static mgl_status look_for_quarantined(campaign *c, mgl_error *err)
     int64_t now = 0;
     mgl_status status = mgl_store_count_quarantined(c->o->store, c->record->id, &now, err);
     if (!status && now != c->quarantined)
-        campaign_end(c, "running", "an incumbent was found wrong by another worker");
+        campaign_end(c, "running", "another worker found that an incumbent is incorrect");
     return status;
 }
 

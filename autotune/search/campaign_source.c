@@ -27,10 +27,9 @@ static void forget_text(attempt *a)
 {
     mgl_free(a->trial.proposal.schedule);
     a->trial.proposal.schedule = NULL;
-    attempt_decide(
-        a, MGL_OUTCOME_PARSE,
-        "proposal: it is neither a JSON object {\"schema\": \"megalith.proposal/1\", ...} "
-        "nor a schedule, whose first line is `megalith 1`");
+    attempt_decide(a, MGL_OUTCOME_PARSE,
+                   "proposal: not a JSON object {\"schema\": \"megalith.proposal/1\", ...}, and "
+                   "not a schedule, whose first line is `megalith 1`");
 }
 
 /* Parses a submission as the attempt's proposal. A parse error is an outcome. */
@@ -51,7 +50,7 @@ static mgl_status read_submission(const campaign *c, const mgl_submission *s, at
     } else if (!mgl_proposal_begins(s->text, strlen(s->text))) {
         forget_text(a);
     } else if (!has_trial(c, p->parent, &why)) {
-        attempt_decide(a, MGL_OUTCOME_PARSE, "parent: there is no trial %lld yet",
+        attempt_decide(a, MGL_OUTCOME_PARSE, "parent: trial %lld does not exist",
                        (long long)p->parent);
         p->parent = 0;
     }

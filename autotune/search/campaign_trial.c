@@ -65,7 +65,7 @@ mgl_status attempt_draw_nonce(attempt *a, unsigned char nonce[MGL_SHA256_BYTES],
 {
     unsigned char bits[MGL_SHA256_BYTES];
     if (getrandom(bits, sizeof bits, 0) != (ssize_t)sizeof bits)
-        return mgl_fail_errno(err, "nonce", "the system gives no random number");
+        return mgl_fail_errno(err, "nonce", "the system provides no random numbers");
     mgl_sha256_of(bits, sizeof bits, nonce);
     mgl_sha256_hex(nonce, a->trial.nonce);
     return MGL_OK;
@@ -91,8 +91,8 @@ mgl_status campaign_forgive(campaign *c, attempt *a, mgl_status status, mgl_erro
         if (status == MGL_NO_MEMORY || status == MGL_INTERRUPTED)
             return status;
     }
-    return status ? mgl_fail(err, MGL_DEVICE, why.where, "the runner failed %d times in a row: %s",
-                             MOST_BROKEN, why.message)
+    return status ? mgl_fail(err, MGL_DEVICE, why.where,
+                             "the runner failed %d consecutive times: %s", MOST_BROKEN, why.message)
                   : MGL_OK;
 }
 
@@ -133,10 +133,10 @@ mgl_status campaign_recognise(campaign *c, attempt *a, mgl_error *err)
         number = 0;
     if (!status && number > 0) {
         a->trial.duplicate_of = (int)number;
-        attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the program of trial %lld, which was %s",
+        attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the same program as trial %lld, which was %s",
                        (long long)number, mgl_outcome_name(earlier.verdict.outcome));
     } else if (!status && !strcmp(a->trial.digest, c->first)) {
-        attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the program that the campaign began with");
+        attempt_decide(a, MGL_OUTCOME_DUPLICATE, "the same program as the campaign's default");
     }
     mgl_trial_clear(&earlier);
     return status;
@@ -178,8 +178,8 @@ static mgl_status screen(campaign *c, attempt *a, mgl_error *err)
     }
     if (!status && before > 0 && now > before * (1 + MGL_SCREEN_MARGIN))
         attempt_decide(a, MGL_OUTCOME_UNMEASURED,
-                       "screened: predicted %.1f us, %.1f %% more than the %.1f us of what it "
-                       "stands on; %.0f %% are measured",
+                       "screened: predicted %.1f us, %.1f %% more than the %.1f us of its parent; "
+                       "trials up to %.0f %% slower are measured",
                        now, 100 * (now / before - 1), before, 100 * MGL_SCREEN_MARGIN);
     return status;
 }
@@ -245,7 +245,8 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
         attempt_take(a, &found.verdict);
     take_errors(c, a, &found);
     if (!a->decided && !c->o->runner->measures)
-        attempt_decide(a, MGL_OUTCOME_UNMEASURED, "correct; this device has no clock to go by");
+        attempt_decide(a, MGL_OUTCOME_UNMEASURED,
+                       "correct, but not timed: the device measures no times");
     return MGL_OK;
 }
 

@@ -139,10 +139,11 @@ static void note_disturbance(mgl_measurement *m)
     }
     withhold(m->trial);
     m->disturbed = true;
-    mgl_measure_decide(m, MGL_OUTCOME_UNMEASURED,
-                       "%d of %d pairs had an event (throttling, other clocks, other processes): "
-                       "too few are left to go by; hand it in again when the device is free",
-                       dropped, pairs);
+    mgl_measure_decide(
+        m, MGL_OUTCOME_UNMEASURED,
+        "%d of %d pairs had an event (throttling, other clocks, other processes): too few pairs "
+        "are left for a result; submit the proposal again when the device is free",
+        dropped, pairs);
 }
 
 /* Ends a hopeless trial: it is significantly slower, or its gain is too small. */
@@ -271,8 +272,8 @@ mgl_status mgl_measure_control(mgl_measurement *m, bool *bad, mgl_error *err)
                                    &all, err);
     if (!status && !all.used)
         mgl_measure_decide(m, MGL_OUTCOME_SUSPICIOUS,
-                           "the incumbent against itself: all of %d pairs were dropped, for "
-                           "another process on the device, for its clocks, or for throttling",
+                           "the incumbent against itself: all %d pairs were dropped, because of "
+                           "another process on the device, its clocks, or throttling",
                            all.dropped);
     else if (!status)
         mgl_measure_decide(

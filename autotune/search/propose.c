@@ -134,7 +134,8 @@ static mgl_status open_search(mgl_search *search, const mgl_proposer_options *op
     for (int i = 0; i < space->count; i++) {
         search->numbers[i] = mgl_knob_find(space->knobs[i].name);
         if (search->numbers[i] < 0)
-            return mgl_fail(err, MGL_BAD_INPUT, space->knobs[i].name, "is no knob of a config");
+            return mgl_fail(err, MGL_BAD_INPUT, space->knobs[i].name,
+                            "is not a knob of a ScheduleConfig");
     }
     search->start_predicted = mgl_search_predict(search, &search->start, NULL);
     return MGL_OK;

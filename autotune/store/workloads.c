@@ -18,8 +18,8 @@ typedef struct number_list {
 static mgl_status fail_form(const char *at, mgl_error *err)
 {
     return mgl_fail(err, MGL_USAGE, "workloads",
-                    "`%.40s` should begin with ctx= or batch=, and numbers with commas between "
-                    "them: ctx=0,8192;batch=1,8",
+                    "`invalid workloads at `%.40s`; give ctx= or batch= and numbers separated by "
+                    "commas: ctx=0,8192;batch=1,8",
                     at);
 }
 
@@ -46,7 +46,8 @@ static mgl_status add_number(number_list *list, int number, mgl_error *err)
     if (place < list->count && list->numbers[place] == number)
         return MGL_OK;
     if (list->count == MGL_MAX_WORKLOADS)
-        return mgl_fail(err, MGL_USAGE, "workloads", "%s has more than %d numbers", list->key,
+        return mgl_fail(err, MGL_USAGE, "workloads",
+                        "%s has too many numbers; at most %d are allowed", list->key,
                         MGL_MAX_WORKLOADS);
     memmove(&list->numbers[place + 1], &list->numbers[place],
             (size_t)(list->count - place) * sizeof *list->numbers);
@@ -81,7 +82,7 @@ static mgl_status parse_key(const char **at, number_list *lists, int count, mgl_
         if (strncmp(*at, lists[i].key, length) != 0 || (*at)[length] != '=')
             continue;
         if (lists[i].count)
-            return mgl_fail(err, MGL_USAGE, "workloads", "%s stands there twice", lists[i].key);
+            return mgl_fail(err, MGL_USAGE, "workloads", "%s is given twice", lists[i].key);
         *at += length + 1;
         return parse_numbers(at, &lists[i], err);
     }
@@ -108,7 +109,7 @@ mgl_status mgl_workloads_parse(const char *text, mgl_workloads *out, mgl_error *
         return status;
     if (contexts->count * batches->count > MGL_MAX_WORKLOADS)
         return mgl_fail(err, MGL_USAGE, "workloads",
-                        "%d contexts with %d batches are %d workloads; %d are the most",
+                        "%d contexts with %d batches are %d workloads; at most %d are allowed",
                         contexts->count, batches->count, contexts->count * batches->count,
                         MGL_MAX_WORKLOADS);
     *out = (mgl_workloads){0};

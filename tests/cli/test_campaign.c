@@ -241,7 +241,7 @@ START_TEST(a_campaign_stays_with_its_format)
                      model_path("tales-5m"), store);
     ck_assert_msg(begun.code == 0, "%s", begun.err);
     ck_assert_int_eq(other.code, 1);
-    ck_assert_ptr_nonnull(strstr(other.err, "--dtype: the campaign \"n\" began with another one"));
+    ck_assert_ptr_nonnull(strstr(other.err, "--dtype: the campaign \"n\" began with another value"));
     command_clear(&begun);
     command_clear(&other);
 }
@@ -491,10 +491,10 @@ END_TEST
 static const struct {
     const char *flags, *message;
 } refused[] = {
-    {"--proposer chat", "--chat-url and --chat-model say which"},
-    {"--proposer random --chat-url https://a.example/v1", "is that of the proposer chat"},
+    {"--proposer chat", "give --chat-url and --chat-model"},
+    {"--proposer random --chat-url https://a.example/v1", "applies to the proposer chat only"},
     {"--proposer chat --chat-model m --chat-url https://u:p@a.example/v1", "name or password"},
-    {"--proposer chat --chat-model m --chat-url https://a.example/v1?key=1", "has a key in it"},
+    {"--proposer chat --chat-model m --chat-url https://a.example/v1?key=1", "contains a key"},
     {"--proposer chat --chat-model m --chat-url http://a.example/v1", "in the clear"},
 };
 

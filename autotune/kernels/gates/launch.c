@@ -62,7 +62,7 @@ static mgl_status read_need(mgl_kernel_launch *launch, const entry *e, const cha
         if (strcmp(need_names[i], name) != 0)
             continue;
         if (launch->needs[i].count)
-            return fail_line(e->line, "a need stands twice", err);
+            return fail_line(e->line, "a need is given twice", err);
         launch->lines[i] = e->line;
         const int count = list_names(launch, names);
         if (mgl_expression_parse(value, names, count, &launch->needs[i], &why))
@@ -98,7 +98,7 @@ static mgl_status read_tunable(mgl_kernel_launch *launch, const entry *e, const 
         return fail_line(e->line, "there are more than 16 tunables", err);
     for (int i = 0; i < launch->tunable_count; i++)
         if (!strcmp(launch->tunables[i].name, name))
-            return fail_line(e->line, "a tunable stands twice", err);
+            return fail_line(e->line, "a tunable is given twice", err);
     mgl_kernel_tunable *t = &launch->tunables[launch->tunable_count++];
     snprintf(t->name, sizeof t->name, "%s", name);
     while (*value) {

@@ -72,7 +72,7 @@ static mgl_status take_mark(finding *f, const cursor *c, size_t line_at, const c
     if (end && f->open == MGL_KERNEL_REGION_COUNT)
         return fail_mark(c->line, name, "ends nothing", err);
     if (!end && f->seen[region])
-        return fail_mark(c->line, name, "stands twice", err);
+        return fail_mark(c->line, name, "is given twice", err);
     if (f->open != MGL_KERNEL_REGION_COUNT)
         f->out->of[f->open].end = line_at;
     f->ended = end;

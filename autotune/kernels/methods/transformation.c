@@ -79,7 +79,7 @@ static mgl_status get_names(const reader *r, const cJSON *object, const char *ke
         if (!cJSON_IsString(at) || !at->valuestring[0] || out->count == MGL_MAX_NAMES)
             return refuse(r, "a list of names is wanted for", key);
         if (mgl_names_have(out, at->valuestring))
-            return refuse(r, "it stands twice:", at->valuestring);
+            return refuse(r, "it is given twice:", at->valuestring);
         out->names[out->count++] = at->valuestring;
     }
     return !status && wanted && !out->count ? refuse(r, "nothing stands in", key) : status;
@@ -189,7 +189,7 @@ static mgl_status read_lists(const reader *r, mgl_transformation *t)
     for (int i = 1; i < t->tunable_count && !status; i++)
         for (int j = 0; j < i && !status; j++)
             if (!strcmp(t->tunables[i].name, t->tunables[j].name))
-                status = refuse(r, "it stands twice:", t->tunables[i].name);
+                status = refuse(r, "it is given twice:", t->tunables[i].name);
     return status;
 }
 

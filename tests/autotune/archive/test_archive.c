@@ -405,7 +405,7 @@ static const struct {
     {"{\"schema\"", "[{\"schema\"", "JSON"},
     {NULL, "{}", "JSON"},
     {"\"program\"", "\"more\":1,\"program\"", "keys that this version does not know"},
-    {"\"program\":", "\"program\":\"1\",\"program\":", "stands twice"},
+    {"\"program\":", "\"program\":\"1\",\"program\":", "is given twice"},
     {"\"name\":\"a night\"", "\"name\":\"../../etc\"", "\"name\""},
     {"\"name\":\"a night\"", "\"name\":\"a\\u001b[2J\"", "\"name\""},
     {"\"name\":\"a night\"", "\"name\":\"\"", "name of a campaign"},

@@ -541,7 +541,7 @@ START_TEST(more_than_a_quarter_with_an_event_ends_the_decision)
 {
     mgl_trial trial;
     ck_assert_int_eq(decide_with_low_clocks(0.27, &trial), MGL_OUTCOME_UNMEASURED);
-    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "too few are left"));
+    ck_assert_ptr_nonnull(strstr(trial.verdict.diagnostic, "too few pairs are left"));
 }
 END_TEST
 

@@ -251,7 +251,7 @@ END_TEST
 static const struct {
     const char *text, *says;
 } refused[] = {
-    {"[]", "a space is a JSON object"},
+    {"[]", "a space must be a JSON object"},
     {"{}", "schema"},
     {"{\"schema\":\"megalith.space/2\"}", "must be \"megalith.space/1\""},
     {SPACE ",\"knob\":{}}", "unknown key \"knob\""},
@@ -265,15 +265,15 @@ static const struct {
     {SPACE ",\"knobs\":{\"rows\":[\"1\"]}}", "number"},
     {SPACE ",\"knobs\":{\"rows\":[1.5]}}", "whole number"},
     {SPACE ",\"knobs\":{\"rows\":[17]}}", "must be 0 or a whole number between 1 and 16, not 17"},
-    {SPACE ",\"knobs\":{\"rows\":[1,1]}}", "1 stands twice"},
+    {SPACE ",\"knobs\":{\"rows\":[1,1]}}", "1 is given twice"},
     {SPACE ",\"knobs\":{\"page_bytes\":[4000]}}", "must be a multiple of 512"},
     {SPACE ",\"knobs\":{\"page_bytes\":[0]}}", "must be a multiple of 512"},
     {SPACE ",\"knobs\":{\"exchange_precision\":[1]}}", "--allow-formats"},
     {SPACE ",\"knobs\":{\"queues.o.first\":[132]}}", "within the target's 132 queues"},
     {SPACE ",\"knobs\":{\"queues.o.count\":[133]}}", "within the target's 132 queues"},
     {SPACE ",\"moves\":{}}", "array"},
-    {SPACE ",\"moves\":[\"jump\"]}", "\"jump\" is no move; there are queues, rows"},
-    {SPACE ",\"moves\":[3]}", "is no move"},
+    {SPACE ",\"moves\":[\"jump\"]}", "unknown move: \"jump\"; known: queues, rows"},
+    {SPACE ",\"moves\":[3]}", "unknown move"},
     {SPACE "} 1", ""},
 };
 

@@ -40,7 +40,7 @@ START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
     f.runner.bad_controls = 100;
     f.proposer.draws = true;
     ck_assert_int_eq(run(&f, 20), MGL_DEVICE);
-    ck_assert_ptr_nonnull(strstr(f.err.message, "the machine is unfit to measure"));
+    ck_assert_ptr_nonnull(strstr(f.err.message, "the machine cannot measure reliably"));
     ck_assert_int_eq(f.tune.record.trials, 0);
     ck_assert_str_eq(f.tune.record.state, "paused");
     tear_down(&f);
@@ -265,7 +265,7 @@ START_TEST(a_runner_that_keeps_failing_pauses_the_campaign)
     f.proposer.list = proposals;
     f.proposer.count = 8;
     ck_assert_int_eq(run(&f, 8), MGL_DEVICE);
-    ck_assert_ptr_nonnull(strstr(f.err.message, "failed 3 times in a row"));
+    ck_assert_ptr_nonnull(strstr(f.err.message, "failed 3 consecutive times"));
     ck_assert_str_eq(f.tune.record.state, "paused");
     ck_assert_ptr_nonnull(strstr(f.tune.record.reason, "fell off the bus"));
     ck_assert_int_eq(f.tune.record.trials, 2);
@@ -409,7 +409,7 @@ START_TEST(it_leaves_room_on_the_disk)
     set_up(&f, "disk");
     f.options.least_disk = UINT64_MAX;
     ck_assert_int_eq(run(&f, 1), MGL_SYSTEM);
-    ck_assert_ptr_nonnull(strstr(f.err.message, "make room"));
+    ck_assert_ptr_nonnull(strstr(f.err.message, "free some space"));
     tear_down(&f);
 }
 END_TEST
@@ -448,7 +448,7 @@ START_TEST(an_incumbent_is_the_program_that_was_measured)
     ck_assert_int_eq(sqlite3_changes(database), 1);
     sqlite3_close(database);
     ck_assert_int_eq(run(&f, 2), MGL_GATE);
-    ck_assert_ptr_nonnull(strstr(f.err.message, "no longer the program"));
+    ck_assert_ptr_nonnull(strstr(f.err.message, "no longer gives the program"));
     ck_assert_int_eq(f.tune.record.trials, 1);
     tear_down(&f);
 }
