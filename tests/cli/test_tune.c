@@ -409,7 +409,7 @@ static const struct {
     {"--until-gain 0", "--until-gain: must be a percentage above 0"},
     {"--until-gain -1", "--until-gain: out of range: -1"},
     {"--proposer evolve:0", "the share of evolve"},
-    {"--proposer oracle", "\"oracle\" is unknown"},
+    {"--proposer oracle", "unknown proposer: \"oracle\""},
     {"--report /dev/null/nowhere/page.html", "/dev/null/nowhere"},
     {"--chat-key-file /dev/null/nowhere/key", "/dev/null/nowhere/key"},
 };
