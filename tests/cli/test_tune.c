@@ -176,7 +176,7 @@ START_TEST(it_stays_on_its_kind_of_device)
         command_runf("campaign resume --store %s --device cpu --trials 2 --quiet", store);
     ck_assert_msg(begun.code == 0, "%s", begun.err);
     ck_assert_int_eq(other.code, 1);
-    ck_assert_ptr_nonnull(strstr(other.err, "is of none, and this is cpu"));
+    ck_assert_ptr_nonnull(strstr(other.err, "runs on none, and this device is cpu"));
     command_clear(&begun);
     command_clear(&other);
 }
@@ -188,7 +188,7 @@ START_TEST(small_capacities_have_room_for_their_workloads)
     command_result tight = tune(scratch_store("tight"), "--dry-run --capacity 32");
     command_result room = tune(scratch_store("room"), "--dry-run --capacity 64");
     ck_assert_int_eq(tight.code, 1);
-    ck_assert_ptr_nonnull(strstr(tight.err, "do not fit 32 positions"));
+    ck_assert_ptr_nonnull(strstr(tight.err, "do not fit into 32 positions"));
     ck_assert_msg(room.code == 0, "%s", room.err);
     ck_assert_ptr_nonnull(strstr(room.out, "ctx=0;batch=1"));
     command_clear(&tight);
