@@ -120,8 +120,8 @@ mgl_status mgl_tune_submit(mgl_store *store, const mgl_campaign_record *campaign
     return status ? status : mgl_store_add_submission(store, campaign->id, text, origin, id, err);
 }
 
-/* Seconds between the creation of a record and its lock. The process takes the lock only after its
- * device has answered. */
+/* Limit of the seconds between the creation of a record and its lock. The process takes the lock
+ * only after its device has answered. */
 enum { PATIENCE_S = 10 };
 
 static bool is_beginning(const mgl_campaign_record *c)

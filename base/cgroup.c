@@ -62,8 +62,8 @@ static uint64_t find_number(const char *text, const char *name)
 typedef struct hierarchy {
     const char *controller;
     char group[MOST_PATH];  /* of the process */
-    char mount[MOST_PATH];  /* where the group's folder is looked up, including `root` of the
-                             * reader */
+    char mount[MOST_PATH];  /* the mount point that is used, after the `root` of
+                             * mgl_cgroup_read */
     char folder[MOST_PATH]; /* of the group, or of the lowest visible group above it */
 } hierarchy;
 

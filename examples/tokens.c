@@ -1,4 +1,5 @@
-/* How likely a model finds each token of a text, by the public header alone.
+/* Prints the log-probability of each token of a text, and the ids that end a reply of the model.
+ * Uses only the public header.
  *     cc tokens.c $(pkg-config --cflags --libs megalith) -o tokens
  *     ./tokens tests/models/tales-5m "Once there was a small fox" */
 #include <megalith.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a token adds to a text need not be whole characters: other bytes than ASCII as numbers. */
+/* A token may end within a character, so bytes other than ASCII are printed as numbers. */
 static void print_bytes(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -31,7 +32,7 @@ static mgl_status print_token(const mgl_tokenizer *tokenizer, int32_t id, float 
 static mgl_status print_scores(mgl_model *model, const mgl_tokenizer *tokenizer, const mgl_ids *ids,
                                mgl_error *err)
 {
-    float *logprob = calloc(ids->count + 1, sizeof *logprob); /* the first has none: 0 */
+    float *logprob = calloc(ids->count + 1, sizeof *logprob); /* the first token has none: 0 */
     mgl_status status = logprob ? MGL_OK : MGL_NO_MEMORY;
     if (!status)
         status = mgl_model_score(model, ids->ids, ids->count, logprob, err);

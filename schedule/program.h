@@ -367,8 +367,7 @@ static inline int64_t mgl_task_inputs(const mgl_program *program, const mgl_task
     return (range->hi - range->lo) * each;
 }
 
-/* ---- geometry of the tape
- * ------------------------------------------------------------------------- */
+/* ---- geometry of the tape -------------------------------------------------------------------- */
 
 /* The format of a segment's weights. Both tensors of a segment have the same format. */
 static inline mgl_weight_format mgl_segment_format(const mgl_program *program,

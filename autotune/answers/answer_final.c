@@ -1,5 +1,6 @@
-/* The final measurement of a campaign, parsed from the JSON text of its last "final" event, as
- * JSON, facts and text lines. Implements this part of answer.h. */
+/* Reads the final measurement of a campaign from its last "final" event, which is JSON text.
+ * Returns the measurement as JSON, as facts or as text lines. Also writes the quarantined
+ * incumbents. Implements these parts of answer.h. */
 #include "autotune/answers/answer.h"
 
 #include "base/format.h"

@@ -1,4 +1,5 @@
-/* Writer of archives (archive.h), from the store only. Implements mgl_archive_write. */
+/* Writes an archive of a campaign (archive.h). Reads only the store. Implements mgl_archive_write.
+ */
 #include "autotune/archive/archive.h"
 #include "autotune/archive/archive_fields.h"
 #include "autotune/candidates/gate.h"

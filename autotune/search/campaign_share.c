@@ -4,8 +4,8 @@
  * each trial, a worker reads the trials stored since its last read. Its proposers learn them, and
  * its runner starts with a new incumbent. Then the worker reserves a trial number.
  *
- * Two workers may decide at the same time. So the level of a decision follows from the trial's
- * number, which is unique, instead of the count of decisions.
+ * Two workers may decide at the same time. So the significance level of a decision follows from the
+ * number of the trial, which is unique, instead of the count of decisions.
  */
 #include "autotune/search/campaign_parts.h"
 

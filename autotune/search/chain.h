@@ -9,8 +9,8 @@
 
 #include "autotune/store/record.h"
 
-/* `value` is defined by the owner of the chain: microseconds, or a log ratio. A zeroed chain with
- * initialized values starts at the default. */
+/* The owner of the chain defines `value`: microseconds, or a log ratio. mgl_chain_begin sets the
+ * default as the incumbent. */
 typedef struct mgl_chain {
     int64_t number; /* of the incumbent; 0: the default */
     double value;   /* of the incumbent */

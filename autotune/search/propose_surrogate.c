@@ -257,8 +257,8 @@ static void found(const mgl_surrogate *s, uint64_t *state, struct best *best)
     }
 }
 
-/* Adds a local step: the one with the largest expected improvement or, before enough is known, by
- * mgl_search_pick. If `best` has a candidate, keeps the better one. */
+/* Adds a local step: the step with the largest expected improvement, or the step that
+ * mgl_search_pick picks. If `best` already has a candidate, keeps the better one. */
 static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit *f, int most,
                                 uint64_t *state, struct best *best, mgl_error *err)
 {
@@ -266,8 +266,8 @@ static mgl_status consider_near(const mgl_surrogate *s, const mgl_surrogate_fit 
     int count, chosen = -1;
     mgl_status status = mgl_search_draw_near(&s->search, most, state, list, &count, err);
     double score = -INFINITY;
-    /* If most steps have equal values, the process is too certain about the others. So every second
-     * step is picked by the uncertainty of its knobs (mgl_search_pick). */
+    /* If most steps have equal values, the Gaussian process is too certain about the others. So
+     * half of the steps are picked by the uncertainty of their knobs (mgl_search_pick). */
     bool priced = f->priced && f->own >= MGL_SURROGATE_FOUNDERS && s->search.subject->has_costs &&
                   mgl_draw_below(state, 2);
     if (!status && count > 0 && !priced)
@@ -306,9 +306,9 @@ static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
-/* Whether to try wide candidates besides local steps: always from a poor start; with few own
- * trials, configs of earlier campaigns (probability 1/2); after local steps stop helping, with
- * probability 1/4. */
+/* Whether to try wide candidates besides local steps. From a poor start: always. With few own
+ * trials and with configs of earlier campaigns: with probability 1/2. Otherwise, after local steps
+ * have stopped helping: with probability 1/4. */
 static bool wants_wide(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state)
 {
     bool inherits = s->prior.count > 0 && f->own < MGL_SURROGATE_FOUNDERS;

@@ -1,6 +1,8 @@
 /*
- * megalith score MODEL: prints the log-probability of each token of the given texts. The first
- * token of a text has no context and is not scored.
+ * megalith score MODEL: scores texts from --text, --file, --texts or standard input. Prints the sum
+ * and the mean of the log-probabilities of each text, and its perplexity. With --json, it also
+ * prints the log-probability of each token. The first token of a text has no context and is not
+ * scored.
  */
 #include "cli/cli.h"
 #include "cli/generate/corpus.h"

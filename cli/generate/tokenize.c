@@ -1,4 +1,7 @@
-/* megalith tokenize MODEL: converts text to ids, with the tokenizer's special tokens. */
+/*
+ * megalith tokenize MODEL: converts texts from --text, --texts or standard input to token ids,
+ * including the special tokens that the tokenizer adds. Prints one line of ids a text, or JSON.
+ */
 #include "cli/cli.h"
 #include "cli/generate/prompts.h"
 #include "cli/signals.h"

@@ -1,6 +1,6 @@
 /*
- * Opens and prints the tokenizer of a model. Distinguishes a missing tokenizer from an unusable
- * one. See tokenizer.h.
+ * Opens the tokenizer of a model, and prints facts about it as text or JSON. Distinguishes a
+ * missing tokenizer from an unusable one. Implements tokenizer.h.
  */
 #include "cli/generate/tokenizer.h"
 
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* *why has a message if there is a tokenizer, but it cannot be used. */
+/* Opens the tokenizer if there is one. *why has a message if it cannot be used. */
 static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
                                 mgl_error *err)
 {
@@ -28,8 +28,8 @@ static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error
     return status == MGL_BAD_INPUT ? MGL_OK : status;
 }
 
-/* The same. In a folder without tokenizer.json, *why has a message if there is a tokenizer in
- * another format. */
+/* Calls try_tokenizer. In a folder without tokenizer.json, *why also has a message if there is a
+ * tokenizer in another format. */
 static mgl_status look_for_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
                                      mgl_error *err)
 {

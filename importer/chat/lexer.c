@@ -1,7 +1,7 @@
 /*
- * Splits the text of a template into lexemes. The text between tags is data. The lexer removes the
- * white space that the tags trim (trim_blocks, lstrip_blocks, `-` and `+`), so the parser does not
- * handle it:
+ * Splits the text of a template into lexemes, which it appends to jinja->lexemes for the parser.
+ * jinja.c calls mgl_jinja_lex. The text between tags is data. The lexer removes the white space
+ * that the tags trim (trim_blocks, lstrip_blocks, `-` and `+`), so the parser does not handle it:
  *
  *     {%- {{- {#-   trim all white space before          -%} -}} -#}   and all after
  *     {% {#         trim spaces before, if the line begins with them; {%+ and {#+ keep them

@@ -1,5 +1,7 @@
 /* norm_swiglu: y = silu(n W^T + bias) (n W2^T + bias2), n = RMSNorm(x); silu(z) = z / (1 +
- * exp(-z)). The consumers run consume_product. */
+ * exp(-z)). The consumers compute both products with consume_product. This file has the rest, which
+ * dispatch.cuh calls: prepare_norm_swiglu announces x to the consumers, and finish_norm_swiglu, the
+ * epilogue, applies the RMS scale, the biases and silu, and writes y. */
 #ifndef MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
 #define MGL_INSTRUCTIONS_NORM_SWIGLU_CUH
 
@@ -16,14 +18,14 @@ static __device__ __forceinline__ float gated(float scale, float gate, float up,
     return __fdividef(gate, 1.0f + expf(-gate)) * scaled(scale, up, biases.y);
 }
 
-/* The same, with the biases of a column. */
+/* gated, with the biases of a column. */
 static __device__ __forceinline__ float gated_at(const bias_list &biases, int column, float scale,
                                                  float gate, float up)
 {
     return gated(scale, gate, up, biases_of_pair(biases, column));
 }
 
-/* Several rows, to flagged words of the weights' dtype or any other output. */
+/* The epilogue of several rows. The first branch is for flagged outputs of the weights' dtype. */
 static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count, const view &y)
 {
     const u64 policy = keep_policy();
@@ -44,7 +46,7 @@ static __device__ __forceinline__ void finish_swiglu_rows(machine &m, int count,
         });
 }
 
-/* One row. */
+/* The epilogue of one row. */
 static __device__ __forceinline__ void finish_swiglu_row(machine &m, const view &y, u64 policy)
 {
     const row_output to = row_output_of(y);

@@ -1,7 +1,7 @@
 /*
  * Repetition penalties on tokens that a sequence already contains. A token's count holds the number
  * of its occurrences in the output, and one bit for the prompt. A token with count 0 has no
- * penalty.
+ * penalty. The ops that compute logits (head.c, head.cuh) call mgl_penalize.
  *
  *     repeat     for tokens in the prompt or output, once: l < 0 ? l * repeat : l / repeat (Hugging
  *                Face's RepetitionPenaltyLogitsProcessor; Keskar et al., "CTRL", 2019, section 4.1,
@@ -35,7 +35,7 @@ typedef struct mgl_penalties {
     float frequency; /* 0: off */
 } mgl_penalties;
 
-/* The penalized logit of a token with that count. */
+/* The penalized logit of a token whose count is `count`. */
 MGL_PENALTIES_FN float mgl_penalize(const mgl_penalties *p, float logit, int count)
 {
     const int made = count & (MGL_COUNT_PROMPT - 1);

@@ -1,7 +1,7 @@
 /*
  * The decisions of lowering before it emits tasks: kind of edges, queues of each step, splits, and
  * the shape of the stream. choose.c fills in every value that a ScheduleConfig leaves open (0).
- * Called by lower.c; declare.c and the moves use the row-group helpers.
+ * Called by lower.c; declare.c, the moves and the proposers use the helpers.
  */
 #ifndef MGL_SCHEDULE_LOWER_CHOOSE_H
 #define MGL_SCHEDULE_LOWER_CHOOSE_H
@@ -17,7 +17,7 @@ typedef struct mgl_choices {
     int exchange_precision; /* exchange precision with flags: which values have 16 bits */
     int rows;               /* rows of an epoch */
     int second_rows;        /* rows of an epoch of the second list; 0: no second list */
-    bool gamma_scaled;      /* its queues exchange gamma_scaled values */
+    bool gamma_scaled;      /* queues exchange gamma-scaled values */
     int warpgroups;         /* as the knob: MGL_WARPGROUPS_...; 0: warpgroups if all products accept
                                them */
     int splits;             /* splits of attention */

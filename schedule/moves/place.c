@@ -1,7 +1,8 @@
 /*
  * Moves that place unchanged tasks elsewhere: earlier or later on their queue (shift, clear), or on
- * another queue (place, sample). A queue clears the words that it writes, so a clear follows its
- * words to another queue.
+ * another queue (place, sample). Each function applies one mgl_move to an mgl_edit (edit.h);
+ * apply.c calls it. A queue clears the flagged words that its tasks write. If a task moves to
+ * another queue, the clearing of its words moves too.
  */
 #include "schedule/moves/edit.h"
 
@@ -106,8 +107,9 @@ static bool writes(const mgl_edit *e, int queue, int layer, int step, int buffer
     return false;
 }
 
-/* Makes a clear with those regions of this clear that the step writes, or with the others.
- * *some: whether there are any. -1: no memory. */
+/* Makes a new clear with a part of the regions of `task`, which is a clear. If `written`, the part
+ * is the regions that the step writes, else the others. *some: whether the part has a region.
+ * Returns the new task; -1: no memory. */
 static int split_clear(mgl_edit *e, int queue, int task, int step, bool written, bool *some)
 {
     const mgl_run out = e->p->tasks[task].out;
@@ -124,7 +126,7 @@ static int split_clear(mgl_edit *e, int queue, int task, int step, bool written,
     return mgl_program_failed(e->p) ? -1 : copy;
 }
 
-/* The place of a clear with words of the step. False: there is none. */
+/* Finds the place of a clear that clears words of the step. False: there is none. */
 static bool find_clear(const mgl_edit *e, int queue, int layer, int step, size_t *place)
 {
     size_t places[MOST_TASKS];

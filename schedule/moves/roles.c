@@ -1,8 +1,10 @@
 /*
- * Finds the layer and step of each task from the program alone (see mgl_roles_find). Products and
- * embed are identified by their tensors. The layer of attention comes from the products that write
- * q, k and v, and the layer of a merge from the attention that writes its partial results. The
- * connection is a flagged buffer, which has one writer, or a counter.
+ * Finds the role (layer and step) of each task from the program alone: mgl_roles_find of edit.h,
+ * which edit.c and draw.c call. Products are identified by the checkpoint names of their tensors.
+ * The layer of attention is the layer of the products that write q, k and v. The layer of a merge
+ * is the layer of the attention that writes its partial results. Two tasks are connected if the
+ * second reads a flagged buffer that the first writes, or waits for a counter that the first
+ * signals. Also has functions for the columns and row groups of a task.
  */
 #include "schedule/moves/edit.h"
 

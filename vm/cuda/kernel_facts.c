@@ -1,7 +1,7 @@
 /*
- * Derives compile-time facts of a program's kernel (encode.h): the variants that tasks use
- * (schedule/variants.def) and their optional operands, whether an architecture supports them, and
- * byte counts in pages.
+ * Derives compile-time facts of a program's kernel (encode.h): the ops, variants
+ * (schedule/variants.def) and optional operands that tasks use, whether an architecture supports
+ * the variants, and byte counts in pages.
  */
 #include <string.h>
 

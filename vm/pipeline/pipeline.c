@@ -2,7 +2,7 @@
  * Lowers a graph to a program: converts a request to lowering options, and applies tuned entries.
  * The first tuned entry that fits the model, the device and the capacity is replayed and validated.
  * An entry that fails is noted in the report and the next entry is tried, so a bad entry costs only
- * speed. api/model.c, api/compile.c, api/schedule.c and the verbs call it.
+ * speed. api/model.c, api/compile.c, api/schedule.c and verbs of the command line call it.
  */
 #include "vm/pipeline/pipeline.h"
 

@@ -57,8 +57,8 @@ typedef struct mgl_configurations_options {
     uint64_t seed;
 } mgl_configurations_options;
 
-/* Sorts good configurations by measured time, else by predicted time, else by the order of
- * evaluation. */
+/* Searches the space. The good configurations in `out` are sorted by measured time, else by
+ * predicted time, else by the order of evaluation. */
 mgl_status mgl_configurations_find(const mgl_configurations_options *options,
                                    mgl_configurations *out, mgl_error *err);
 void mgl_configurations_clear(mgl_configurations *configurations);

@@ -148,7 +148,7 @@ static mgl_status open_graph(mgl_harness_set *set, mgl_error *err)
 }
 
 /* Changes every task, or every second task of each op, to the variant `general`, from the last
- * queue on. It supports every shape that another variant supports. */
+ * queue on. The variant `general` supports every shape that another variant supports. */
 static void make_general(mgl_program *program, bool mixed)
 {
     bool skips[MGL_OP_COUNT] = {false};
