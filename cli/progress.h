@@ -59,7 +59,7 @@ void mgl_cli_bar_erase(mgl_cli_bar *bar);
 /* Enables progress if standard error is a terminal that can redraw a line. */
 void mgl_cli_start_bar(void);
 bool mgl_cli_has_bar(void);
-/* Called on the thread that called the library. */
+/* Shows the progress of the work. Call it on the thread that called the library. */
 void mgl_cli_show(const char *label, mgl_cli_count count, uint64_t done, uint64_t total);
 /* Shows the caller's text until something else is shown. */
 void mgl_cli_show_text(const char *label, const char *text);

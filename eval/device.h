@@ -1,6 +1,7 @@
 /*
- * GPU access of the benchmarks outside the machine: memory, the benchmark's kernels, one stream,
- * and timing events. Everything is launched on that stream, in order.
+ * Access of the benchmarks to a GPU without the CUDA VM: memory, kernels of the benchmarks, one
+ * stream, and timing events. All kernels are launched on that stream, in order. The files of eval/
+ * call it: bench.c, baseline.c, filler.c and stream.c.
  */
 #ifndef MGL_EVAL_DEVICE_H
 #define MGL_EVAL_DEVICE_H

@@ -1,13 +1,17 @@
 /*
- * MG705 and MG706: attention, its cache and its splits (split-KV attention). `merge` gives the
- * attention that all splits' partials are parts of; it is no node kind. meaning.c calls these
- * functions.
+ * The part of the meaning pass for attention, its cache and its splits (split-KV attention): MG705
+ * and MG706. meaning.c calls these functions for tasks of attention and merge, and for the function
+ * `merge` in formulas, which is no node kind.
  *
- * Attention and time: [:pos] of a cache head holds what its one owner (attend, attend_tail)
- * appended in earlier epochs, which is the same node as in this epoch. attend_past may run before
- * the owner, so a partial keeps its sources, and merge compares them: all splits must have the same
- * queries and the same cache, and exactly one is the tail of that cache. The tail's node is the
- * attention.
+ * Cache: each head of a cache has one owner, the only task that appends to it. [:pos] of the head
+ * holds what the owner appended in earlier epochs. Epochs are alike, so the head holds one node, the
+ * node that the owner appends in this epoch. A task of attend_rows that does not append must read
+ * that node.
+ *
+ * Splits: a partial is the result of one split for one head. attend_past may run before the owner
+ * of its cache, so each partial only records its queries and its cache. merge compares the partials
+ * of a head: all must have the same queries and the same cache, and exactly one must be of
+ * attend_tail. The result of merge is the attention node of the partial of attend_tail.
  */
 #include "validator/meaning.h"
 
@@ -34,7 +38,7 @@ static void witness_partial(mgl_meaning *m, int64_t split, const mgl_partial *ce
                           m->program->buffers[cell->v_cache].name, cell->kv_head);
 }
 
-/* The attention that all splits of one head form together. */
+/* Finds the attention node of one head from the partials of all splits. */
 static bool merge_head(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
                        mgl_node_value *out)
 {

@@ -1,12 +1,13 @@
-/* Builds the requests to a language model from the templates in autotune/agents/prompts. The
- * chat proposer and the edit spans of micro-kernels call it. */
+/* Builds the requests to a language model from templates: autotune/agents/prompts for the chat
+ * proposer (chat.c), and autotune/kernels/methods/prompts for edits of micro-kernels (edit_span.c).
+ * Both callers fill in the parts of a template. */
 #ifndef MGL_AUTOTUNE_AGENTS_PROMPT_H
 #define MGL_AUTOTUNE_AGENTS_PROMPT_H
 
 #include "autotune/candidates/gate.h"
 #include "vm/cuda/sources.h"
 
-extern const mgl_cuda_source mgl_prompt_sources[]; /* generated from autotune/agents/prompts */
+extern const mgl_cuda_source mgl_prompt_sources[]; /* generated from both folders */
 extern const int mgl_prompt_source_count;
 
 typedef struct mgl_prompt {

@@ -1,6 +1,7 @@
 /*
- * megalith campaign submit F: adds a proposal to the queue of a campaign, and waits for its
- * verdict.
+ * megalith campaign submit F: adds a proposal to the queue of a campaign, and prints its id. With
+ * --wait, it waits for the verdict instead, and prints the trial. The exit code is then the code of
+ * the outcome.
  */
 #include "cli/campaign/campaign.h"
 #include "cli/signals.h"
@@ -141,8 +142,8 @@ static void tell_size(const struct options *o, const mgl_cli_campaign *c)
     tell_outcome(o, c, MGL_OUTCOME_PARSE, why);
 }
 
-/* Opening a named pipe without a writer would block. The pipe of a shell's `<(...)` has a writer.
- */
+/* Rejects a named pipe, because opening one without a writer would block. The pipe of a shell's
+ * `<(...)`, below /dev, has a writer and is accepted. */
 static mgl_status check_pipe(const char *path, mgl_error *err)
 {
     struct stat facts;

@@ -1,6 +1,6 @@
 /*
- * Declares what the words of `kernel` for the proposal loop share: flags of the kernel store, the
- * profile of a text, the model client that answers prompts, and printing of results.
+ * Shared code of the subcommands of `megalith kernel` for the proposal loop: flags of the kernel
+ * store, the profile of a text, the model client that answers prompts, and printing of results.
  */
 #ifndef MGL_CLI_KERNEL_LOOP_H
 #define MGL_CLI_KERNEL_LOOP_H

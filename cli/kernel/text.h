@@ -1,6 +1,7 @@
 /*
- * Declares what the words of `kernel` share that pass a text through the gates: the text with its
- * tunables, the device that tests it, and printing of the verdict.
+ * Shared code of the subcommands of `megalith kernel` that pass a text through the gates (bench,
+ * promote, verify and the proposal loop): reading the text with its tunables, opening the device
+ * that tests the text, and printing the verdict.
  */
 #ifndef MGL_CLI_KERNEL_TEXT_H
 #define MGL_CLI_KERNEL_TEXT_H

@@ -1,6 +1,7 @@
 /*
- * The chat templates of a model, behind the public mgl_chat_template: loading the templates,
- * choosing one, and building its variables.
+ * The chat templates of a model, behind the public mgl_chat_template: loading the templates
+ * (load.c), building the variables of a conversation (conversation.c), and choosing a template and
+ * rendering it (chat.c). api/compile.c packs the templates into a compiled model.
  */
 #ifndef MGL_IMPORTER_CHAT_CHAT_H
 #define MGL_IMPORTER_CHAT_CHAT_H

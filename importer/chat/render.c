@@ -1,6 +1,7 @@
 /*
- * Runs a rendering and enforces its limits. See render.h. Each evaluated node costs a step, and
- * so do every 64 bytes of text that are read or written.
+ * Renders a template: mgl_jinja_render takes a parsed template and the variables as JSON, and
+ * returns the text. chat.c calls it. Also has the scopes and the limits of a rendering (render.h).
+ * Each evaluated node costs a step, and so do every 64 bytes of text that are read or written.
  */
 #include "importer/chat/render.h"
 

@@ -1,5 +1,5 @@
-/* Loads the added tokens of tokenizer.json, and those that the files beside it declare
- * (declared.h). */
+/* Loads the added tokens of tokenizer.json, and the tokens that the files beside it declare
+ * (declared.h), into tokenizer->added. tokenizer.c calls mgl_tokenizer_load_added. */
 #include "base/memory.h"
 #include "importer/tokenizer/tokenizer.h"
 
@@ -184,7 +184,7 @@ static mgl_status put_declared(mgl_tokenizer *tokenizer, const mgl_declared *dec
     return status;
 }
 
-/* Marks hidden tokens: the text that the token decodes to is that of a special token. */
+/* Marks hidden tokens: tokens that decode to the text of a special token. */
 static void find_hidden(mgl_added *added, const mgl_vocab *index)
 {
     for (size_t i = 0; i < added->count; i++) {

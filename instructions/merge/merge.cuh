@@ -81,8 +81,8 @@ static __device__ __forceinline__ void load_parts(const part_place &from,
     }
 }
 
-/* The same for a region without flags: head_dim + 2 floats, which may not be aligned to 16
- * bytes. */
+/* load_parts for a region without flags. A partial result is head_dim + 2 floats, which may not be
+ * aligned to 16 bytes. */
 template <int BLOCKS>
 static __device__ __forceinline__ void load_floats(const part_place &from,
                                                    part_words<MERGE_AHEAD, BLOCKS> &to)

@@ -1,9 +1,10 @@
 /*
- * The move `splits`: changes the number of splits of a layer's attention. It rebuilds the attention
- * and merge tasks from the task with each kv head's last split, and distributes them over queues as
- * lowering does. With splits, merges come between attention and o, and signal the counters that o
- * waits for. Merge tasks stay on their queues if these have no attention; otherwise they go to the
- * queues of attention.
+ * The move `splits`: changes the number of splits of a layer's attention. apply.c calls
+ * mgl_move_splits. The move replaces the attention and merge tasks of the layer. Of each kv head, the
+ * task that appends to the cache (the last split) is the model of the new tasks. The new tasks are
+ * distributed over queues as in lowering. With two or more splits, merges run between attention and
+ * o, and signal the counters that o waits for. New merges go to the queues of the old merges if these
+ * queues have no attention, or else to the queues of attention.
  */
 #include "schedule/moves/edit.h"
 

@@ -1,7 +1,7 @@
 /* Translates a program into the tables that the kernel reads (device/record.h), checks that the
  * CUDA machine can run it, and derives the kernel's compile-time facts. Implemented in encode.c
  * (records), runnable.c and limits.c (checks), and kernel_facts.c. machine.c, exchange.c and
- * compile.c call it. */
+ * compile.c call it; api/ calls the checks. */
 #ifndef MGL_VM_CUDA_ENCODE_H
 #define MGL_VM_CUDA_ENCODE_H
 
@@ -45,8 +45,8 @@ mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err);
  * list. The loader copies the tape in the same order for both. MGL_BAD_INPUT names the queue. */
 mgl_status mgl_cuda_check_order(const mgl_program *program, mgl_error *err);
 
-/* Whole pages in `bytes` bytes, at least 1 if bytes > 0. The ring version leaves one page of the
- * ring free. */
+/* Whole pages in `bytes` bytes, at least 1 if bytes > 0. The result of mgl_cuda_ring_pages is at
+ * most the pages of the ring less one. */
 uint32_t mgl_cuda_pages(const mgl_program *program, int bytes);
 uint32_t mgl_cuda_ring_pages(const mgl_program *program, int bytes);
 
