@@ -1,4 +1,7 @@
-/* megalith eval MODEL: computes the log-likelihood and perplexity of a list of texts. */
+/*
+ * megalith eval MODEL: prints the negative log-likelihood, summed over all texts of --texts or
+ * --file, and the perplexity. With --stride, longer texts are read through a window that moves.
+ */
 #include "cli/cli.h"
 #include "cli/generate/corpus.h"
 #include "cli/signals.h"

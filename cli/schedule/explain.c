@@ -1,5 +1,6 @@
 /*
  * megalith explain MGnnn: prints what a diagnostic of `check` means, an example, and the remedy.
+ * megalith explain OUTCOME: prints what to do after this outcome of a trial (verdict.def).
  * megalith explain F.mls: prints the predicted time per token of a schedule and its breakdown by
  * the cost model.
  */

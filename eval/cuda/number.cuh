@@ -1,5 +1,5 @@
-/* Definitions shared by the benchmark's kernels: argument blocks, number conversions, and block
- * reductions. */
+/* Definitions shared by the kernels of the benchmarks (eval/cuda/): argument blocks, number
+ * conversions, and reductions over a thread block (sum, maximum, argmax). */
 #ifndef MGL_EVAL_CUDA_NUMBER_CUH
 #define MGL_EVAL_CUDA_NUMBER_CUH
 

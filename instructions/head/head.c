@@ -1,6 +1,6 @@
-/* Reference of head: the logits of a slice of the vocabulary for the rows that want them, and
- * the best of each row; of the penalized logits, if the task has them. Values are compared by
- * their keys (instructions/sample/sampler.h), so that a NaN always wins. */
+/* Reference of head: the logits of a slice of the vocabulary for the rows that want them, and the
+ * best logit of each row. If the task has penalized logits, the best of them is taken. Values are
+ * compared by their keys (instructions/sample/sampler.h), so that a NaN always wins. */
 #include "instructions/head/head.h"
 
 #include "instructions/reference/linear.h"

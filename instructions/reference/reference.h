@@ -106,8 +106,8 @@ void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_
 void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
                     int64_t n, const float *from);
 
-/* Calls `each` for every run of bytes of a region of `rows` rows, one for each line of the last
- * dimension, until it returns false. Returns whether it never did. */
+/* Calls `each` for every run of bytes of a region of `rows` rows, one run for each line of the last
+ * dimension, until a call returns false. Returns whether all calls returned true. */
 typedef bool mgl_run_fn(void *run, size_t bytes);
 bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows, mgl_run_fn *each);
 

@@ -2,7 +2,7 @@
  * Compiles the machine's whole kernel with the proposed text of a unit, in a sandboxed worker
  * process. Output: the PTX, the resource counts of ptxas, or the first error of the log as one
  * diagnostic line. All other content of the log is dropped, because NVRTC prints source lines of
- * files that it reads. The gates (verify.c) call it.
+ * files that it reads. The gates (verify.c) and original.c call it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_GATES_COMPILE_H
 #define MGL_AUTOTUNE_KERNELS_GATES_COMPILE_H
@@ -23,9 +23,9 @@ typedef struct mgl_kernel_job {
 /* Release with mgl_kernel_compiled_clear. */
 typedef struct mgl_kernel_compiled {
     bool done;                 /* false: did not compile */
-    mgl_trial_verdict verdict; /* MGL_OUTCOME_COMPILE_..., or HANG of the compiler; the
-                                * diagnostic is the message, for another file
-                                * "file:line: message" */
+    mgl_trial_verdict verdict; /* MGL_OUTCOME_COMPILE_..., or HANG of the compiler. The diagnostic
+                                * is "message", or "file:line: message" if the error is in
+                                * another file */
     double compile_s;
     mgl_kernel_resources resources;
     char *ptx;

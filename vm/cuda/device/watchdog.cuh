@@ -1,7 +1,7 @@
 /*
  * The watchdog: deadlines of spin waits. A wait that exceeds its deadline stops all queues, writes
  * the queue's report for the host, and gives up. The task then runs to its end with whatever data
- * is in memory.
+ * is in memory. The spin waits of flags.cuh, controller.cuh and loader.cuh call it.
  */
 #ifndef MGL_DEVICE_WATCHDOG_CUH
 #define MGL_DEVICE_WATCHDOG_CUH
@@ -70,8 +70,8 @@ static __device__ __forceinline__ u64 look_at_clock(u64 since, int kind, int tas
     return 0;
 }
 
-/* The same without a report, at poll number n, from 1 on: whether the wait must give up. A function
- * call would cost the registers that it may use. */
+/* look_at_clock without a report, for poll number n (from 1 on). Returns whether the wait must give
+ * up. It calls no function that is not inlined, because such a call costs registers. */
 static __device__ __forceinline__ bool is_late(u32 n, u64 *since)
 {
     if (n % POLLS)

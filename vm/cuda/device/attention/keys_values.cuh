@@ -73,7 +73,7 @@ static __device__ __forceinline__ constexpr tile_vector value_vector(int i)
     return {c, position, position * POSITION_BYTES + c * 128, 64 * c + 64 <= HEAD_DIM};
 }
 
-/* Their offsets in memory, in a cache that may be swizzled. */
+/* The offsets in memory of a lane's vectors, in a cache that may be swizzled. */
 static __device__ __forceinline__ int key_place(const tile_lane &l, const tile_vector &v)
 {
     return v.offset + (!SWIZZLED ? 0 : v.chunk % 2 ? -l.key_swizzle : l.key_swizzle);
@@ -168,7 +168,7 @@ struct kv_round_vectors {
     tile_vectors first, last;
 };
 
-/* The same with extra registers for the values of the first KV tile. */
+/* kv_round_vectors with extra registers for the values of the first KV tile. */
 struct tile_one {
     tile_vectors first, last, values;
 };
@@ -219,10 +219,10 @@ static __device__ __forceinline__ void tell_used(const machine &m, u32 stretches
 
 /* A warp's place among the KV rounds. */
 struct tile_share {
-    tile_lane l; /* at the first position of the next round, */
-    int left;    /* positions from there to the end of the task's, */
-    int stored;  /* of which so many are in the cache: the row's own is the last one of a task
-                    that appends */
+    tile_lane l; /* addresses of the warp's first position of the next round */
+    int left;    /* positions from that position to the end of the task's positions */
+    int stored;  /* the part of `left` that is in the cache. In a task that appends, the last
+                    position is the row's own, which is not in the cache yet */
 };
 
 static __device__ __forceinline__ tile_share share_of(const machine &m, const tile_pass &p,
