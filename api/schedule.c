@@ -372,8 +372,8 @@ mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err)
     return mgl_check_machine(plan->program, err);
 }
 
-/* For each operand of each op, the set of its buffers' formats as bits by mgl_dtype, and for its
- * weights as bits by mgl_weight_format. */
+/* The number formats that a program uses. `bits`: for each operand of each op, one bit for each
+ * mgl_dtype of its buffers. `weights`: for each op, one bit for each mgl_weight_format. */
 typedef struct formats {
     unsigned bits[MGL_OP_COUNT][MGL_MAX_OPERANDS], weights[MGL_OP_COUNT];
 } formats;

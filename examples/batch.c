@@ -1,4 +1,5 @@
-/* Two replies in one launch, each with its own way to choose, by the public header alone.
+/* Prints two replies of a model from one launch. Each has its own sampling options. Uses only the
+ * public header.
  *     cc batch.c $(pkg-config --cflags --libs megalith) -o batch
  *     ./batch tests/models/tales-5m "Once there was a small fox named" "Once" */
 #include <megalith.h>
@@ -20,7 +21,7 @@ static mgl_status print_ids(mgl_detokenizer *stream, const mgl_ids *ids, mgl_err
     return status;
 }
 
-/* The text of a reply behind its prompt. */
+/* Prints the text of a reply that follows `prompt`. */
 static mgl_status print_reply(const mgl_tokenizer *tokenizer, const mgl_ids *prompt,
                               const mgl_ids *reply, mgl_error *err)
 {

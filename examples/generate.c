@@ -1,11 +1,11 @@
-/* A reply by the public header alone.
+/* Prints a reply of a model to a prompt. Uses only the public header.
  *     cc generate.c $(pkg-config --cflags --libs megalith) -o generate
  *     ./generate tests/models/tales-5m "Once there was a small fox named" */
 #include <megalith.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Where the reply goes. A callback can only ask to stop: why stands here. */
+/* The state of printing a reply. A callback can only ask to stop, so it stores its error here. */
 typedef struct printer {
     mgl_detokenizer *stream;
     mgl_error err; /* of the detokenizer */
@@ -25,7 +25,7 @@ static bool print_token(void *user, int32_t token)
            print(text, length);
 }
 
-/* However the reply ended, it ends with what the detokenizer held back. */
+/* Prints the bytes that the detokenizer held back, for whatever reason the reply ended. */
 static mgl_status print_end(printer *to, const mgl_result *result, mgl_error *err)
 {
     const char *text;

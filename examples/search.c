@@ -1,20 +1,21 @@
-/* A search of one's own, by the public header alone: a hundred plans of a model from a poor start,
- * of which each deals one step's work to another run of queues. Those that are proved safe and
- * right are priced, and the best is printed. mgl_autotune searches much further, and measures.
+/* A search for a faster schedule that uses only the public header. It starts from a poor schedule
+ * and makes a hundred plans; each plan distributes the work of one step over other queues. The
+ * plans that the validator accepts are priced by the cost model, and the best is printed.
+ * mgl_autotune searches much further, and measures.
  *     cc search.c $(pkg-config --cflags --libs megalith) -o search
  *     ./search tests/models/tales-5m */
 #include <megalith.h>
 #include <stdio.h>
 
 enum { TRIALS = 100, STEPS = 5 };
-/* Two steps whose work is done by few queues. */
+/* The poor start: few queues do the work of two steps. */
 #define POOR                                                                                       \
     "{\"schema\": \"megalith.config/1\", \"queues\": {\"gate_up\": {\"first\": 0, \"count\": 4}, " \
     "\"down\": {\"first\": 0, \"count\": 3}}}"
 
 static const char *const steps[STEPS] = {"qkv", "attend", "o", "gate_up", "down"};
 
-/* Microseconds a token, predicted; 0: the plan was refused. */
+/* The predicted microseconds per token; 0: the plan is rejected. */
 static double price(const mgl_planner *planner, mgl_plan *plan, mgl_error *err)
 {
     mgl_plan_verdict verdict = {.size = sizeof verdict};

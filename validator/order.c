@@ -154,8 +154,8 @@ static void keep_clock(struct ordering *o, int task, const int *clock)
     mgl_check *check = o->check;
     if (check->position[task] > 0) {
         int row = check->clock_of[task - 1];
-        MGL_ASSERT((size_t)row < check->clock_rows); /* the order contains the previous task
-                                                        first */
+        MGL_ASSERT((size_t)row < check->clock_rows); /* the previous task of the queue was
+                                                        processed before this one */
         if (!memcmp(&check->clocks[(size_t)row * o->queues], clock, o->queues * sizeof *clock)) {
             check->clock_of[task] = row;
             return;

@@ -1,6 +1,7 @@
 /*
- * The memory of a search: learns trials, their values on the chain, and credits of changes.
- * Implements the first part of propose.h; propose_draw.c implements the draws.
+ * The memory of a search: stores the trials that a proposer has learned, with their values on the
+ * chain of incumbents (chain.h), and credits the changes that each trial made. Implements the first
+ * part of propose.h; propose_draw.c implements the draws.
  */
 #include "autotune/search/propose.h"
 

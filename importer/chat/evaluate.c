@@ -1,6 +1,7 @@
 /*
- * Evaluates expressions by walking the tree: one function per kind of node, which evaluates its
- * operands first.
+ * Evaluates expressions by walking the tree: mgl_evaluate takes a node and returns its value. There
+ * is one function per kind of node, which evaluates its operands first. The files that execute
+ * statements and calls use it.
  */
 #include "importer/chat/render.h"
 

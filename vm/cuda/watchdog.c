@@ -1,9 +1,12 @@
 /*
- * Formats the watchdog's report after a launch (mgl_cuda_read_reports). When one queue's wait
- * expires, all queues leave, and each reports what it was waiting for. Most queues wait for others
- * that wait too. The blamed queue waits for a counter of which no signaling task is pending any
- * more, or for flag words of which no writer is pending. If there is no such queue (a cyclic wait),
- * the wait that expired first is reported.
+ * Turns the watchdog's reports into an error after a launch (mgl_cuda_read_reports; launch.c calls
+ * it). When one queue's wait expires, all queues leave, and each reports what it was waiting for.
+ * Most queues wait for others that wait too. The error names one queue, the first of these:
+ *
+ *   - a queue with a task whose op or variant the kernel does not contain;
+ *   - a queue that waits for its own ring, for a counter without a pending task that signals it, or
+ *     for flag words without a pending writer;
+ *   - the queue whose wait expired first (a cyclic wait).
  */
 #include <stdio.h>
 
