@@ -1,6 +1,6 @@
 /*
- * MG710: gamma-scaled values, called `weighed` in the formulas. RMSNorm can be computed in two
- * halves. The task that computes the norm's input y also stores two derived values: n =
+ * MG710: gamma-scaled values, the function `gamma_scaled` of the formulas. RMSNorm can be computed
+ * in two halves. The task that computes the norm's input y also stores two derived values: n =
  * gamma_scaled(y, g), columns of y times the norm's weight, and s = squares(y), a part of the sum
  * of squares of y. The task that needs the norm divides n by the root mean square from s:
  * rms_normalized(n, s). meaning.c calls these functions.

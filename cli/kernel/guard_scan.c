@@ -1,6 +1,7 @@
 /*
- * megalith kernel guard scan FILE: prints everything in a text, or in the text of an answer, that
- * the gates before the compiler reject.
+ * megalith kernel guard scan FILE: passes a text of a micro-kernel through the gates before the
+ * compiler, and prints everything that they reject. FILE holds the text, or an answer to a prompt
+ * that contains the text.
  */
 #include "cli/kernel/kernel.h"
 

@@ -1,4 +1,5 @@
-/* megalith kernel: lists the words for micro-kernels, their texts, and the gates for new texts. */
+/* megalith kernel: the verb whose subcommands (kernel.h) show micro-kernels and pass new texts of
+ * micro-kernels through the gates. This file only lists the subcommands. */
 #include "cli/kernel/kernel.h"
 
 static const mgl_cli_verb *const words[] = {

@@ -1,6 +1,7 @@
 /*
- * megalith kernel prompt UNIT: begins a work, or continues the open work. Prints the prompt, or
- * passes the prompt to the model client of --proposer.
+ * megalith kernel prompt UNIT: begins to change a micro-kernel by a transformation or a task, or
+ * continues the change that is open in the kernel session. Prints the prompt, or passes the prompt to
+ * the model client of --proposer and prints the end. --drop gives up the open change.
  */
 #include "api/cancel.h"
 #include "cli/kernel/loop.h"
@@ -62,7 +63,7 @@ static mgl_status print_json(const struct options *o, const mgl_kernel_store *b,
     return mgl_cli_finish_json(&out, status);
 }
 
-/* With only --drop, no work is open afterwards. */
+/* With only --drop, no change is open afterwards. */
 static bool is_dropped(const struct options *o, const mgl_kernel_store *b)
 {
     return o->drop.given && !mgl_kernel_session_state(b->bench).open;

@@ -1,6 +1,7 @@
 /*
  * head: logits of a slice of the vocabulary for the rows that want them, and the best of each row:
- * largest key (instructions/sample/sampler.h), lowest id. The consumers run consume_product.
+ * largest key (instructions/sample/sampler.h), lowest id. The consumers run consume_product,
+ * and the epilogue warp runs finish_head.
  */
 #ifndef MGL_INSTRUCTIONS_HEAD_CUH
 #define MGL_INSTRUCTIONS_HEAD_CUH

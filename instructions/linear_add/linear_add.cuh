@@ -1,5 +1,5 @@
 /* linear_add: y = (b + bias) + a W^T, and a rounded copy; y may be b, element for element. The
- * consumers run consume_product. */
+ * consumers run consume_product, and the epilogue warp runs finish_linear_add. */
 #ifndef MGL_INSTRUCTIONS_LINEAR_ADD_CUH
 #define MGL_INSTRUCTIONS_LINEAR_ADD_CUH
 
@@ -46,7 +46,7 @@ static __device__ __forceinline__ void finish_add_any(machine &m, int count, con
         });
 }
 
-/* The same for f32 with a flagged copy: the residual stream of decoding. */
+/* finish_add_any for f32 with a flagged copy: the residual stream of decoding. */
 static __device__ __forceinline__ void finish_add_rows(machine &m, int count, const view &b,
                                                        const view &y, const view &copy, bool copies)
 {

@@ -1,5 +1,5 @@
 /* norm_linear: y = RMSNorm(x) W^T + bias; the rows of all segments are consecutive columns of y.
- * The consumers run consume_product. */
+ * The consumers run consume_product, and the epilogue warp runs finish_norm_linear. */
 #include "vm/cuda/device/linear/finish_rows.cuh"
 
 /* region: launch */
