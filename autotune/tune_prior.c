@@ -1,7 +1,7 @@
 /*
  * Selects earlier campaigns as a prior. A campaign qualifies if it is in the same store, has the
  * same device, target and number format, and its model has a similar shape; the capacity may
- * differ. The two newest qualify. Trials that started after this campaign was created are left out,
+ * differ. Of these, the two newest are used. Trials that started after this campaign was created are left out,
  * so a resumed campaign gets the same prior as at its start.
  */
 #include "autotune/tune_prior.h"

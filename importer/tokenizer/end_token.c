@@ -1,4 +1,5 @@
-/* Reads the end token of a model's chats from tokenizer_config.json. See checkpoint.h. */
+/* Reads the end token of a model's chats from tokenizer_config.json, and finds its id. See
+ * checkpoint.h. */
 #include "importer/checkpoint.h"
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /*
  * Moves that change synchronization: the sets of a flagged buffer, merging and splitting counters,
- * and replacing flags by counters or counters by flags. The validator decides whether the remaining
- * edges order all accesses.
+ * and replacing flags by counters or counters by flags. apply.c calls the moves (edit.h). The
+ * validator decides whether the remaining edges order all accesses.
  */
 #include "schedule/moves/edit.h"
 
