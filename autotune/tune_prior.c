@@ -1,8 +1,8 @@
 /*
  * Selects earlier campaigns as a prior. A campaign qualifies if it is in the same store, has the
  * same device, target and number format, and its model has a similar shape; the capacity may
- * differ. Of these, the two newest are used. Trials that started after this campaign was created are left out,
- * so a resumed campaign gets the same prior as at its start.
+ * differ. Of these, the two newest are used. Trials that started after this campaign was created
+ * are left out, so a resumed campaign gets the same prior as at its start.
  */
 #include "autotune/tune_prior.h"
 

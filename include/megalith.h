@@ -379,8 +379,8 @@ typedef struct mgl_request {
                              from its replies before, are not read again. Of a batch: from the reply
                              in the same place. On a CPU in f32 the default schedule's tokens are
                              those of a fresh start. In 16 bits, with splits of attention, or with
-                             gamma-scaled values a sum may be taken in another order, which changes a
-                             token where two are nearly equally likely */
+                             gamma-scaled values a sum may be taken in another order, which changes
+                             a token where two are nearly equally likely */
     const mgl_tokenizer *tokenizer; /* for the texts below and `chat`; else it may be NULL */
     const char *const *stops;       /* (stop_count) texts that end the reply, found in its text as
                                        by mgl_detokenizer_set_stops behind the prompt. The last

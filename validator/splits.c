@@ -4,9 +4,9 @@
  * `merge` in formulas, which is no node kind.
  *
  * Cache: each head of a cache has one owner, the only task that appends to it. [:pos] of the head
- * holds what the owner appended in earlier epochs. Epochs are alike, so the head holds one node, the
- * node that the owner appends in this epoch. A task of attend_rows that does not append must read
- * that node.
+ * holds what the owner appended in earlier epochs. Epochs are alike, so the head holds one node,
+ * the node that the owner appends in this epoch. A task of attend_rows that does not append must
+ * read that node.
  *
  * Splits: a partial is the result of one split for one head. attend_past may run before the owner
  * of its cache, so each partial only records its queries and its cache. merge compares the partials

@@ -1,8 +1,9 @@
 /*
  * Source of the next proposal (campaign_find_proposal). Queued submissions go first, because their
  * submitter waits for a verdict. Then comes a proposal that was searched for during a measurement
- * (campaign_early.c). Otherwise the trial's seed draws a proposer by the shares. If that proposer has
- * nothing yet, the next one in the list is asked. A proposer with nothing left is not drawn again.
+ * (campaign_early.c). Otherwise the trial's seed draws a proposer by the shares. If that proposer
+ * has nothing yet, the next one in the list is asked. A proposer with nothing left is not drawn
+ * again.
  */
 #include "autotune/search/campaign_parts.h"
 

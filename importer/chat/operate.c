@@ -1,6 +1,7 @@
 /*
  * Operators and comparisons by Python's rules, and conversions of strings to numbers. evaluate.c,
- * filters and tests call it. Integer arithmetic is exact within 64 bits; a larger result is an error.
+ * filters and tests call it. Integer arithmetic is exact within 64 bits; a larger result is an
+ * error.
  */
 #include "base/format.h"
 #include "importer/chat/markup.h"

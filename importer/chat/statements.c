@@ -1,7 +1,7 @@
 /*
  * The statements of the recursive-descent parser (parser.h), and its entry: mgl_jinja_read turns
- * jinja->lexemes into the syntax tree jinja->body. jinja.c calls it after the lexer. STATEMENTS lists
- * the supported tags. REFUSED lists the tags of Jinja that chat templates do not use.
+ * jinja->lexemes into the syntax tree jinja->body. jinja.c calls it after the lexer. STATEMENTS
+ * lists the supported tags. REFUSED lists the tags of Jinja that chat templates do not use.
  */
 #include "importer/chat/parser.h"
 
@@ -37,8 +37,8 @@ static bool parse_body(mgl_parser *p, const char *const *ends, mgl_syntax **out)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* Parses from "%}" of the tag to one of `ends`, and consumes the name of that end. *which: its index
- * in `ends`. */
+/* Parses from "%}" of the tag to one of `ends`, and consumes the name of that end. *which: its
+ * index in `ends`. */
 static bool parse_block(mgl_parser *p, const char *const *ends, mgl_syntax **out, size_t *which)
 {
     mgl_parser_skip(p, MGL_EXPR_COLON); /* as in Python */

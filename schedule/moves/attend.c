@@ -2,9 +2,9 @@
  * The move `splits`: changes the number of splits of a layer's attention. apply.c calls
  * mgl_move_splits. The move replaces the attention and merge tasks of the layer. The new
  * tasks of a kv head take their operands from the old task that appends to its cache (the last
- * split). They are distributed over queues as in lowering. With two or more splits, merges run between attention and
- * o, and signal the counters that o waits for. New merges go to the queues of the old merges if these
- * queues have no attention, or else to the queues of attention.
+ * split). They are distributed over queues as in lowering. With two or more splits, merges run
+ * between attention and o, and signal the counters that o waits for. New merges go to the queues of
+ * the old merges if these queues have no attention, or else to the queues of attention.
  */
 #include "schedule/moves/edit.h"
 

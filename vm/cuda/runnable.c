@@ -1,7 +1,8 @@
 /*
  * Checks each task against the CUDA machine (encode.h): operand shapes that the kernel assumes, and
- * the variants, because a kernel contains only one panel variant. Program-wide limits are checked in limits.c.
- * machine.c, vm/image.c and api/ call mgl_cuda_check_program before a program is encoded.
+ * the variants, because a kernel contains only one panel variant. Program-wide limits are checked
+ * in limits.c. machine.c, vm/image.c and api/ call mgl_cuda_check_program before a program is
+ * encoded.
  */
 #include "vm/cuda/encode.h"
 

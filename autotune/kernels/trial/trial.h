@@ -1,7 +1,7 @@
 /*
  * Trial: the gates of a micro-kernel that need a device, for a text that passed the gates without a
- * device (gates/kernel.h). evaluate.c calls mgl_kernel_try with the text and gets the outcome and the
- * measurements. Each gate can end the trial with these outcomes:
+ * device (gates/kernel.h). evaluate.c calls mgl_kernel_try with the text and gets the outcome and
+ * the measurements. Each gate can end the trial with these outcomes:
  *
  *   correctness   the op in harness programs (harness.h): values of six kinds, several shapes;
  *                 three bit-identical launches, near the CPU machine's results (correctness.h)

@@ -19,8 +19,8 @@ enum {
 static_assert(!KV_RING || PAGE_POSITIONS > 0,
               "a page has no room for what a warp attends to at once");
 
-/* Pages of the ring for an attention to `stored` earlier positions. Pages of keys and pages of values
- * alternate. */
+/* Pages of the ring for an attention to `stored` earlier positions. Pages of keys and pages of
+ * values alternate. */
 static __device__ __forceinline__ u32 kv_pages(u32 stored)
 {
     return stored <= KV_REGISTERS

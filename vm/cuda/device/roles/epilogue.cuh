@@ -18,8 +18,8 @@ static __device__ __forceinline__ bool is_prepared(u32 number)
     return __all_sync(0xFFFFFFFFu, (int)(load_shared_acquire(&own().prepared) - number) > 0);
 }
 
-/* Opens the start barrier for the consumers, unless the controller opens it. All that the controller
- * prepared for the task is visible to the consumers once they pass the barrier. */
+/* Opens the start barrier for the consumers, unless the controller opens it. All that the
+ * controller prepared for the task is visible to the consumers once they pass the barrier. */
 static __device__ __forceinline__ void open(u32 number)
 {
     __syncwarp();
