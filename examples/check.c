@@ -1,5 +1,6 @@
 /* Prints whether the schedule of a model is safe and computes the model. Uses only the public
- * header. cc check.c $(pkg-config --cflags --libs megalith) -o check
+ * header.
+ *     cc check.c $(pkg-config --cflags --libs megalith) -o check
  *     ./check tests/models/tales-5m sm_90a:132 */
 #include <megalith.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * megalith kernel prompt UNIT: begins to change a micro-kernel by a transformation or a task, or
  * continues the change that is open in the kernel session. Prints the prompt, or passes the prompt
- * to the model client of --proposer and prints the end. --drop gives up the open change.
+ * to the model client of --proposer and prints the outcome. --drop gives up the open change.
  */
 #include "api/cancel.h"
 #include "cli/kernel/loop.h"
