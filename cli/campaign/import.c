@@ -12,7 +12,7 @@
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
       "replaces the archive's device: none proves, cpu also executes (cuda for a GPU of the "      \
       "archive's model; or none, if the archive has none)")                                        \
-    X(flag, allow_formats, "--allow-formats", NULL, 0, 0,                                            \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0,                                          \
       "allow the winner to change number formats")                                                 \
     MGL_CLI_STORE_OPTION(X)                                                                        \
     MGL_CLI_JSON_OPTION(X)

@@ -40,7 +40,8 @@
     X(text, chat_model, "--chat-model", "NAME", 0, 0, "model of the endpoint of chat")             \
     MGL_CLI_CHAT_OPTIONS(X)                                                                        \
     X(flag, show_prompt, "--show-prompt", NULL, 0, 0, "print the next prompt of chat, and exit")   \
-    X(flag, allow_formats, "--allow-formats", NULL, 0, 0, "allow knobs that change number formats")  \
+    X(flag, allow_formats, "--allow-formats", NULL, 0, 0,                                          \
+      "allow knobs that change number formats")                                                    \
     X(int, seed, "--seed", "N", 0, ((int64_t)1 << 53) - 1,                                         \
       "random seed of the search (a random one)")                                                  \
     X(text, name, "--name", "NAME", 0, 0, "name of the campaign (made from what is tuned)")        \

@@ -5,7 +5,7 @@
 #include "cli/kernel/loop.h"
 
 #define DIFF_OPTIONS(X)                                                                            \
-    X(text, from, "--from", "NAME", 0, 0, "the old version (original)")                                 \
+    X(text, from, "--from", "NAME", 0, 0, "the old version (original)")                            \
     X(text, to, "--to", "NAME", 0, 0, "the new version (the current branch)")                      \
     MGL_CLI_PLACE_OPTIONS(X)
 MGL_CLI_OPTIONS(DIFF_OPTIONS)

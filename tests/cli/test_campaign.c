@@ -241,7 +241,8 @@ START_TEST(a_campaign_stays_with_its_format)
                      model_path("tales-5m"), store);
     ck_assert_msg(begun.code == 0, "%s", begun.err);
     ck_assert_int_eq(other.code, 1);
-    ck_assert_ptr_nonnull(strstr(other.err, "--dtype: the campaign \"n\" began with another value"));
+    ck_assert_ptr_nonnull(
+        strstr(other.err, "--dtype: the campaign \"n\" began with another value"));
     command_clear(&begun);
     command_clear(&other);
 }

@@ -151,7 +151,8 @@ static const char *check_extras(const mgl_program *program, const mgl_task *task
     if (extra != (norms ? info->extra_count : 0))
         return "q and k have norms in some tasks, but not in others";
     for (int i = info->in_count; i < task->in.count; i++)
-        if (mgl_region_width(&program->regions[task->in.first + i], 0) != program->geometry.head_dim)
+        if (mgl_region_width(&program->regions[task->in.first + i], 0) !=
+            program->geometry.head_dim)
             return "a norm of q or k does not have head_dim values";
     return NULL;
 }
