@@ -70,7 +70,7 @@ static mgl_tune_request make_request(const mgl_autotune_options *o)
                               .space = o->space,
                               .config = o->config,
                               .proposers = o->proposers,
-                              .allow_formats = o->allow_formats,
+                              .allow_formats = o->allow_formats || o->allow_narrow,
                               .has_seed = o->seed != 0,
                               .seed = o->seed,
                               .chat_url = o->chat_url,

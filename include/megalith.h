@@ -701,11 +701,8 @@ typedef struct mgl_autotune_options {
     int64_t trials;        /* of the campaign's whole life; 0: no limit */
     double hours;          /* likewise. One of the two is needed */
     int32_t capacity;      /* KV positions; 0: min(4,096, max_position_embeddings) */
-    union {
-        bool allow_formats; /* knobs that change number formats may be proposed */
-        bool allow_narrow;  /* the old name of allow_formats */
-    };
-    bool fresh;         /* begin a new campaign where one of that name stands */
+    bool allow_formats;    /* knobs that change number formats may be proposed */
+    bool fresh;            /* begin a new campaign where one of that name stands */
     mgl_cancel *cancel; /* ends it within 0.2 s: the trial at hand is lost, nothing else; or NULL */
     /* Of the proposer chat, which asks a language model; both are needed for it, and are NULL
      * without it. They are kept with the campaign. */
@@ -717,9 +714,9 @@ typedef struct mgl_autotune_options {
     int64_t budget_tokens;   /* that chat may take in the campaign's whole life; 0: no limit */
     int64_t budget_requests; /* likewise */
     uint64_t disk_bytes;     /* of the campaign's compiled kernels at most; 0: 4 GiB */
-    int64_t rebase; /* not 0: where what must not change in a campaign (the validator, the oracles,
-                       the statistics) has changed since the one of that name began, which is
-                       MGL_GATE otherwise: its successor, NAME-2, which measures the best anew */
+    int64_t rebase;    /* not 0: if the frozen files have changed since the campaign began (MGL_GATE
+                          otherwise), begin its successor, NAME-2, which measures the best again */
+    bool allow_narrow; /* the old name of allow_formats: either of the two allows them */
 } mgl_autotune_options;
 
 /* What happened. It belongs to the library and is valid during the call. */

@@ -95,8 +95,8 @@ static const char *const refused[][2] = {
     {"batch=65", "batch=65 is not between 1 and 64"},
     {"ctx=1048576", "between 0 and 1048544"},
     {"ctx=99999999999999999999", "ctx=99999999999999999999 is not between"},
-    {"ctx=0,1,2,3,4,5,6,7,8;batch=1,2", "18 workloads; 16"},
-    {"ctx=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "more than 16"},
+    {"ctx=0,1,2,3,4,5,6,7,8;batch=1,2", "18 workloads; at most 16"},
+    {"ctx=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "too many numbers; at most 16"},
 };
 
 START_TEST(what_is_wrong_is_refused_and_named)

@@ -249,7 +249,7 @@ END_TEST
 START_TEST(the_compilers_own_error_is_told)
 {
     ck_assert_int_eq(compile("refuse", false), MGL_DEVICE);
-    ck_assert_msg(strstr(err.message, "NVRTC 13.0 can not compile the kernel for refuse") &&
+    ck_assert_msg(strstr(err.message, "NVRTC 13.0 cannot compile the kernel for refuse") &&
                       strstr(err.message, "error: planted"),
                   "%s", err.message);
     ck_assert(!image.died);

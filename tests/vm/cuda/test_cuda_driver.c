@@ -499,7 +499,8 @@ START_TEST(the_watchdog_names_the_wait_to_blame)
     ok(open_vm(&vm, &err), err);
     ck_assert_int_eq(run_vm(vm, &report, &err), MGL_WATCHDOG);
     ck_assert_msg(strstr(err.message, "queue 3") && strstr(err.message, "counter l0.o:") &&
-                      strstr(err.message, "wanted 4, seen 3") && strstr(err.message, "norm_swiglu"),
+                      strstr(err.message, "expected 4, found 3") &&
+                      strstr(err.message, "norm_swiglu"),
                   "%s", err.message);
     fake.kernel = two_tokens;
     ok(run_vm(vm, &report, &err), err);
