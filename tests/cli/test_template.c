@@ -153,7 +153,7 @@ START_TEST(says_what_is_wrong)
     result = command_runf("template %s --messages %s --template %s", model, good,
                           scratch_file("bad.jinja", "a\n{{ messages | nope }}"));
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "bad.jinja:2:15: the filter 'nope' is not known"));
+    ck_assert_ptr_nonnull(strstr(result.err, "bad.jinja:2:15: the filter 'nope' is not supported"));
     ck_assert_ptr_nonnull(strstr(result.err, "\n              ^~~~"));
     command_clear(&result);
     result = command_runf("template %s --template %s --messages %s --json", model,
