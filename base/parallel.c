@@ -2,7 +2,7 @@
  * atomic counter until none is left. */
 #include "base/parallel.h"
 
-#include "base/cgroup.h"
+#include "base/system/cgroup.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -6,10 +6,10 @@
 
 #include "autotune/runner/sandbox.h"
 #include "autotune/store/frozen.h"
-#include "base/cgroup.h"
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/cgroup.h"
 #include "cli/libedit.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"

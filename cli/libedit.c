@@ -1,7 +1,7 @@
 /* Opens libedit at run time and finds its functions. See libedit.h. */
 #include "cli/libedit.h"
 
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 

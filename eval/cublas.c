@@ -1,7 +1,7 @@
 /* Implements cublas.h: finds cuBLAS with dlopen and fills its function table. */
 #include "eval/cublas.h"
 
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Implements curl.h: finds the shared library and its symbols. */
 #include "autotune/agents/curl.h"
 
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

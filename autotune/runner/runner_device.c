@@ -14,11 +14,11 @@
  */
 #include "autotune/runner/runner_state.h"
 
-#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/cgroup.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #include "autotune/store/keeper.h"
 
 #include "base/file.h"
-#include "base/lock.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "base/system/lock.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Implements libpq.h: loads libpq.so.5 and fills the table of its functions. */
 #include "autotune/store/libpq.h"
 
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

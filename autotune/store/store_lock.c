@@ -11,8 +11,8 @@
 #include "autotune/store/store_query.h"
 
 #include "base/file.h"
-#include "base/lock.h"
 #include "base/memory.h"
+#include "base/system/lock.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -7,9 +7,8 @@
  * unknown or repeated names, wrong ranks and operand counts, overflows. The validator checks
  * bounds, edges and coverage.
  */
-#include "schedule/schedule.h"
-#include "schedule/text/names.h"
-#include "schedule/text/scan.h"
+#include "schedule/text/parse.h"
+
 #include "schedule/variants.h"
 
 #include "base/aliases.h"
@@ -20,57 +19,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SECOND_ROWS "second_rows" /* in the limits, the rows of the second list */
-#define SECOND      "second"      /* begins the second list, and the names of its items */
+#define SECOND "second" /* begins the second list, and the names of its items */
 
 enum { MAX_ITEMS = 1 << 24 }; /* limit for each of tasks, regions, ... */
 
-typedef struct parser {
-    mgl_scan *scan;
-    mgl_program *program; /* the current list */
-    mgl_program *first;   /* the first list, while `program` is the second; else NULL */
-    mgl_names tensors, buffers, counters;
-} parser;
+typedef mgl_text_parser parser;
 
 static bool fail_memory(parser *p)
 {
     return mgl_scan_fail_memory(p->scan, sizeof(mgl_task));
-}
-
-static bool read_dtype(parser *p, mgl_dtype *out)
-{
-    mgl_word w;
-    char name[MGL_SCAN_NAME + 1];
-    if (!mgl_scan_word(p->scan, "a dtype (f32, bf16, f16, i32)", &w))
-        return false;
-    snprintf(name, sizeof name, "%.*s", w.length, w.at);
-    if (mgl_dtype_parse(name, out))
-        return true;
-    return mgl_scan_fail(p->scan, w.at, p->scan->at,
-                         "unknown dtype `%s`; known: f32, bf16, f16, i32", name);
-}
-
-/* "f32, bf16, ...": the list of formats, for a message. */
-static void list_formats(char *to, size_t size)
-{
-    size_t n = 0;
-    for (int i = 0; i < MGL_FORMAT_COUNT && n < size; i++)
-        n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "",
-                              mgl_weight_format_name((mgl_weight_format)i));
-}
-
-static bool read_format(parser *p, mgl_weight_format *out)
-{
-    mgl_word w;
-    char name[MGL_SCAN_NAME + 1], formats[100], wanted[128];
-    list_formats(formats, sizeof formats);
-    snprintf(wanted, sizeof wanted, "a format (%s)", formats);
-    if (!mgl_scan_word(p->scan, wanted, &w))
-        return false;
-    snprintf(name, sizeof name, "%.*s", w.length, w.at);
-    return mgl_weight_format_parse(name, out) ||
-           mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s", name,
-                         formats);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -137,173 +94,6 @@ static bool note_name(parser *p, mgl_names *names, const char *name, int index)
     return index >= 0 && mgl_names_add(names, name, index) ? true : fail_memory(p);
 }
 
-/* ---- statements -------------------------------------------------------------------------- */
-
-/* Reads the next statement, which must start with `key`. */
-static bool expect_statement(parser *p, const char *key)
-{
-    if (mgl_scan_next_line(p->scan))
-        return mgl_scan_expect_word(p->scan, key);
-    return mgl_scan_fail(p->scan, p->scan->at, p->scan->at, "the text ends here: expected `%s`",
-                         key);
-}
-
-/* ---- header --------------------------------------------------------------------------------- */
-
-/* "key N" */
-static bool read_size_field(parser *p, const char *key, int64_t *out)
-{
-    char what[64];
-    snprintf(what, sizeof what, "a number for `%s`", key);
-    return mgl_scan_expect_word(p->scan, key) &&
-           mgl_scan_number(p->scan, what, MGL_SCAN_NUMBER, out);
-}
-
-static bool read_field(parser *p, const char *key, int *out)
-{
-    char what[64];
-    snprintf(what, sizeof what, "a number for `%s`", key);
-    return mgl_scan_expect_word(p->scan, key) && mgl_scan_int(p->scan, what, out);
-}
-
-static bool read_version(parser *p)
-{
-    int version;
-    if (!expect_statement(p, "megalith") ||
-        !mgl_scan_int(p->scan, "the version of the text form", &version))
-        return false;
-    if (version != 1)
-        return mgl_scan_fail(p->scan, p->scan->at - 1, p->scan->at,
-                             "this is version %d of the text form; 1 is known", version);
-    return mgl_scan_line_end(p->scan);
-}
-
-static bool read_target(parser *p)
-{
-    mgl_target *target = &p->program->target;
-    mgl_word w;
-    if (!expect_statement(p, "target") || !mgl_scan_word(p->scan, "an architecture", &w))
-        return false;
-    if (w.length >= (int)sizeof target->arch)
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "an architecture has at most %d letters",
-                             (int)sizeof target->arch - 1);
-    memcpy(target->arch, w.at, (size_t)w.length);
-    return read_field(p, "queues", &target->queues) &&
-           read_size_field(p, "shared", &target->shared_bytes) && mgl_scan_line_end(p->scan);
-}
-
-static bool read_model(parser *p)
-{
-    mgl_geometry *g = &p->program->geometry;
-    bool ok = expect_statement(p, "model");
-    for (int i = 0; i < MGL_GEOMETRY_FACT_COUNT && ok; i++) {
-        const mgl_geometry_fact *fact = &mgl_geometry_facts[i];
-        char what[64];
-        snprintf(what, sizeof what, "a number for `%s`", fact->name);
-        ok = fact->is_float ? mgl_scan_expect_word(p->scan, fact->name) &&
-                                  mgl_scan_float(p->scan, what, mgl_fact_float(g, fact))
-                            : read_field(p, fact->name, mgl_fact_size(g, fact));
-    }
-    return ok && mgl_scan_line_end(p->scan);
-}
-
-/* The optional second half of exec. Its defaults are those of a default ScheduleConfig without
- * splits. */
-static bool read_stream(parser *p, mgl_exec *exec)
-{
-    mgl_schedule_config preset;
-    mgl_schedule_config_default(&preset);
-    exec->flight_bytes = preset.flight_bytes;
-    exec->pending_bytes = MGL_PENDING_BYTES;
-    exec->prefetch_bytes = preset.prefetch_bytes;
-    return mgl_scan_at_line_end(p->scan) || (read_field(p, "flight", &exec->flight_bytes) &&
-                                             read_field(p, "pending", &exec->pending_bytes) &&
-                                             read_field(p, "prefetch", &exec->prefetch_bytes));
-}
-
-static bool read_types(parser *p)
-{
-    mgl_program *program = p->program;
-    if (!expect_statement(p, "types") || !mgl_scan_expect_word(p->scan, "weights") ||
-        !read_format(p, &program->weight_format))
-        return false;
-    program->embedding_dtype = program->exchange_dtype =
-        mgl_weight_format_get(program->weight_format)->numbers;
-    if (mgl_scan_take_word(p->scan, "embedding") && !read_dtype(p, &program->embedding_dtype))
-        return false;
-    if (mgl_scan_take_word(p->scan, "exchange") && !read_dtype(p, &program->exchange_dtype))
-        return false;
-    return mgl_scan_expect_word(p->scan, "cache") && read_dtype(p, &program->kv_dtype) &&
-           mgl_scan_line_end(p->scan);
-}
-
-/* The optional share of a split. */
-static bool read_share(parser *p, mgl_limits *limits)
-{
-    limits->share = 0;
-    return mgl_scan_at_line_end(p->scan) || read_field(p, "share", &limits->share);
-}
-
-/* [second_rows N] */
-static bool read_second_rows(parser *p, int *rows)
-{
-    mgl_scan_skip_blanks(p->scan);
-    const char *from = p->scan->at;
-    if (!mgl_scan_take_word(p->scan, SECOND_ROWS) &&
-        !mgl_scan_take_word(p->scan, mgl_alias_published(MGL_ALIAS_KNOB, SECOND_ROWS)))
-        return true;
-    return mgl_scan_int(p->scan, "a number for `" SECOND_ROWS "`", rows) &&
-           (*rows > 0 || mgl_scan_fail(p->scan, from, p->scan->at,
-                                       "the second list has at least 1 row; leave `" SECOND_ROWS
-                                       "` out for a program with one list"));
-}
-
-static bool read_limits(parser *p, mgl_limits *limits)
-{
-    return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
-           read_second_rows(p, &limits->second_rows) &&
-           read_field(p, "sequences", &limits->sequences) &&
-           read_field(p, "capacity", &limits->capacity) && read_share(p, limits) &&
-           mgl_scan_line_end(p->scan);
-}
-
-static bool read_settings(parser *p)
-{
-    mgl_exec *exec = &p->program->exec;
-    return read_limits(p, &p->program->limits) && expect_statement(p, "exec") &&
-           read_field(p, "page", &exec->page_bytes) && read_field(p, "ring", &exec->ring_pages) &&
-           read_field(p, "warps", &exec->warps) && read_field(p, "stage", &exec->stage_bytes) &&
-           read_stream(p, exec) && mgl_scan_line_end(p->scan) && read_types(p);
-}
-
-/* 64 hexadecimal digits. The text may end right after the word. */
-static bool is_sha256(mgl_word word)
-{
-    bool fits = word.length == MGL_SHA256_HEX - 1;
-    for (int i = 0; fits && i < word.length; i++)
-        fits = (word.at[i] >= '0' && word.at[i] <= '9') || (word.at[i] >= 'a' && word.at[i] <= 'f');
-    return fits;
-}
-
-/* Reads the rest of the optional line after the settings. */
-static bool read_tuned(parser *p)
-{
-    mgl_program *program = p->program;
-    mgl_word w;
-    if (!mgl_scan_word(p->scan, "the tuned entry's name", &w))
-        return false;
-    if (w.length > MGL_TUNED_NAME)
-        return mgl_scan_fail(p->scan, w.at, p->scan->at,
-                             "the name of a tuned entry has at most %d letters", MGL_TUNED_NAME);
-    memcpy(program->tuned, w.at, (size_t)w.length);
-    if (!mgl_scan_word(p->scan, "the tuned entry's SHA-256", &w))
-        return false;
-    if (!is_sha256(w))
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "a SHA-256 has 64 digits, 0-9 and a-f");
-    memcpy(program->tuned_digest, w.at, (size_t)w.length);
-    return true;
-}
-
 /* ---- declarations --------------------------------------------------------------------------- */
 
 static bool read_tensor(parser *p)
@@ -314,7 +104,7 @@ static bool read_tensor(parser *p)
     int64_t rows = 1, cols;
     int rank = 1;
     if (!read_new_name(p, &p->tensors, "tensor", program->tensor_count, name) ||
-        !read_format(p, &format) || !mgl_scan_expect(p->scan, '[') ||
+        !mgl_text_read_format(p, &format) || !mgl_scan_expect(p->scan, '[') ||
         !mgl_scan_number(p->scan, "a size", MGL_SCAN_NUMBER, &cols))
         return false;
     if (mgl_scan_take(p->scan, ',')) {
@@ -402,8 +192,8 @@ static bool read_buffer(parser *p)
     char name[MGL_SCAN_NAME + 1];
     mgl_buffer buffer = {.name = name, .tensor = -1, .sets = 1, .line = p->scan->source.number};
     if (!read_new_name(p, &p->buffers, "buffer", program->buffer_count, name) ||
-        !read_space(p, &buffer.space) || !read_dtype(p, &buffer.dtype) || !read_shape(p, &buffer) ||
-        !read_buffer_source(p, &buffer) || !read_sets(p, &buffer.sets))
+        !read_space(p, &buffer.space) || !mgl_text_read_dtype(p, &buffer.dtype) ||
+        !read_shape(p, &buffer) || !read_buffer_source(p, &buffer) || !read_sets(p, &buffer.sets))
         return false;
     buffer.paged = mgl_scan_take_word(p->scan, "paged");
     int index = mgl_program_add_buffer(program, &buffer);
@@ -445,8 +235,8 @@ static bool read_queue(parser *p)
     mgl_queue *queue = &program->queues[index];
     queue->line = p->scan->source.number;
     return p->first ? true
-                    : read_size_field(p, "tape", &queue->tape_bytes) &&
-                          read_size_field(p, "pad", &queue->tape_pad);
+                    : mgl_text_read_size_field(p, "tape", &queue->tape_bytes) &&
+                          mgl_text_read_size_field(p, "pad", &queue->tape_pad);
 }
 
 /* Reads the optional share i/n after `:rows`. */
@@ -732,7 +522,7 @@ static bool begin_second(parser *p, const char *from)
         return mgl_scan_fail(p->scan, from, p->scan->at, "a program has two lists at most");
     if (p->program->limits.second_rows == 0)
         return mgl_scan_fail(p->scan, from, p->scan->at,
-                             "the limits declare no second list: add `" SECOND_ROWS " N`");
+                             "the limits declare no second list: add `" MGL_TEXT_SECOND_ROWS " N`");
     mgl_error err;
     if (mgl_program_add_second(p->program, &err))
         return fail_memory(p);
@@ -772,11 +562,11 @@ static bool read_statement(parser *p)
 
 static bool read_program(parser *p)
 {
-    if (!read_version(p) || !read_target(p) || !read_model(p) || !read_settings(p))
+    if (!mgl_text_read_header(p))
         return false;
     for (bool first = true; mgl_scan_next_line(p->scan); first = false) {
         bool tuned = first && mgl_scan_take_word(p->scan, "tuned");
-        if (!(tuned ? read_tuned(p) : read_statement(p)) || !mgl_scan_line_end(p->scan))
+        if (!(tuned ? mgl_text_read_tuned(p) : read_statement(p)) || !mgl_scan_line_end(p->scan))
             return false;
     }
     return p->first || p->program->limits.second_rows == 0 ||

@@ -1,7 +1,7 @@
 /* Limits of control groups, in folders laid out like /proc and /sys/fs/cgroup. */
-#include "base/cgroup.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/cgroup.h"
 
 #include <check.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Locks of files and folders. */
-#include "base/lock.h"
+#include "base/system/lock.h"
 
 #include <check.h>
 #include <stdio.h>

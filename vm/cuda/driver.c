@@ -2,7 +2,7 @@
  * and formats driver errors. */
 #include "vm/cuda/driver.h"
 
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -8,8 +8,8 @@
 #include "autotune/kernels/sessions/background.h"
 #include "autotune/store/keeper.h"
 #include "base/aliases.h"
-#include "base/lock.h"
 #include "base/memory.h"
+#include "base/system/lock.h"
 #include "schedule/program.h"
 
 #include <ctype.h>

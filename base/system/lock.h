@@ -1,7 +1,7 @@
 /* Exclusive locks between processes: flock(2) on a file or a folder. A lock ends with its process,
  * however that ends, so a leftover file locks nothing. */
-#ifndef MGL_BASE_LOCK_H
-#define MGL_BASE_LOCK_H
+#ifndef MGL_BASE_SYSTEM_LOCK_H
+#define MGL_BASE_SYSTEM_LOCK_H
 
 #include "base/error.h"
 

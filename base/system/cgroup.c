@@ -6,7 +6,7 @@
  * group relative to the root of the mount is its path below the mount point. Both paths are
  * relative to the cgroup namespace of the process; paths above the namespace begin with "/..".
  */
-#include "base/cgroup.h"
+#include "base/system/cgroup.h"
 
 #include "base/file.h"
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* Available memory (mgl_memory_available, memory.h): MemAvailable and SwapFree of Linux's
  * /proc/meminfo, limited by the process's control groups. */
-#include "base/cgroup.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/system/cgroup.h"
 
 #include <limits.h>
 #include <stdatomic.h>

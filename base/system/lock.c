@@ -1,5 +1,5 @@
 /* Implements lock.h. */
-#include "base/lock.h"
+#include "base/system/lock.h"
 
 #include "base/file.h"
 

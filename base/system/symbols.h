@@ -4,8 +4,8 @@
  * its members. The caller opens the library and reports what to install, because each library is
  * searched in other places.
  */
-#ifndef MGL_BASE_SYMBOLS_H
-#define MGL_BASE_SYMBOLS_H
+#ifndef MGL_BASE_SYSTEM_SYMBOLS_H
+#define MGL_BASE_SYSTEM_SYMBOLS_H
 
 #include <stddef.h>
 

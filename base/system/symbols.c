@@ -1,5 +1,5 @@
 /* Fills a function table with dlsym. See symbols.h. */
-#include "base/symbols.h"
+#include "base/system/symbols.h"
 
 #include <dlfcn.h>
 #include <string.h>

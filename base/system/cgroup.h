@@ -2,8 +2,8 @@
  * Limits of the process's control groups (cgroups(7), versions 1 and 2) on processors and
  * memory. A container is such a group. Used by base/parallel.h and base/memory.h.
  */
-#ifndef MGL_BASE_CGROUP_H
-#define MGL_BASE_CGROUP_H
+#ifndef MGL_BASE_SYSTEM_CGROUP_H
+#define MGL_BASE_SYSTEM_CGROUP_H
 
 #include <stddef.h>
 
