@@ -6,7 +6,7 @@
  *     test_propose             each property
  *     test_propose searches    properties of whole searches
  */
-#include "autotune/search/propose.h"
+#include "tests/autotune/search/propose_fixture.h"
 
 #include <check.h>
 #include <math.h>
@@ -14,76 +14,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/synthetic.h"
-
-typedef mgl_status open_fn(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
-static open_fn *const openers[] = {mgl_grid_open, mgl_random_open, mgl_evolve_open,
-                                   mgl_surrogate_open};
-enum { GRID, RANDOM, EVOLVE, SURROGATE, PROPOSERS };
-
-static mgl_subject subject; /* a small shape on a target with costs, from a poor start */
-
-static void make_poor(mgl_schedule_config *config)
-{
-    mgl_schedule_config_default(config);
-    config->exchange = MGL_EXCHANGE_COUNTERS;
-    config->page_bytes = 2560;
-    config->ring_pages = 3;
-    config->flight_bytes = 6144;
-    config->splits = 27;
-    for (int s = 0; s < MGL_STEP_COUNT; s++)
-        config->queues[s].count = 5 + s;
-}
-
-static void setup(void)
-{
-    static const mgl_geometry shape = {256, 3, 4, 2, 64, 1024, 2048, 1e-5F};
-    mgl_error err = {0};
-    const char *device;
-    subject = (mgl_subject){.dtype = MGL_BF16,
-                            .capacity = 256,
-                            .has_costs = true,
-                            .workloads = {.list = {{1, 64}}, .count = 1}};
-    ck_assert_int_eq(mgl_synthetic_find_shape("llama-1b", &subject.config, &err), MGL_OK);
-    subject.config.geometry = shape;
-    ck_assert_int_eq(mgl_target_parse("sm_90a:32", &subject.target, &err), MGL_OK);
-    ck_assert_int_eq(mgl_costs_find_for(&subject.target, NULL, &device, &subject.costs, &err),
-                     MGL_OK);
-    ck_assert_msg(!mgl_subject_open(&subject, &err), "%s: %s", err.where, err.message);
-    make_poor(&subject.start);
-    mgl_search_space_default(&subject.target, false, &subject.space);
-}
-
-static void teardown(void)
-{
-    mgl_subject_close(&subject);
-}
-
-static mgl_proposer *opened(int which, const mgl_subject *of)
-{
-    mgl_proposer_options options = {.subject = of};
-    mgl_proposer *proposer = NULL;
-    mgl_error err = {0};
-    mgl_status status = openers[which](&options, &proposer, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    return proposer;
-}
-
-static mgl_proposer_answer ask(mgl_proposer *proposer, uint64_t seed, mgl_proposal *out)
-{
-    mgl_error err = {0};
-    mgl_proposer_answer answer;
-    mgl_status status = proposer->propose(proposer, seed, out, &answer, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-    return answer;
-}
-
-static void tell(mgl_proposer *proposer, const mgl_trial *trial)
-{
-    mgl_error err = {0};
-    mgl_status status = proposer->learn(proposer, trial, &err);
-    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
-}
 
 /* What the gates say of the trial's proposal. */
 static void judge(mgl_trial *trial)
@@ -127,186 +57,6 @@ static bool same(const mgl_proposal *a, const mgl_proposal *b)
     mgl_text_clear(&y);
     return equal;
 }
-
-/* ---- what a trial is worth ------------------------------------------------------------------ */
-
-static mgl_trial measured(double incumbent, double gain)
-{
-    return (mgl_trial){.verdict.outcome = MGL_OUTCOME_NO_GAIN,
-                       .predicted_us = 7,
-                       .gain = gain,
-                       .workload_count = 2,
-                       .workloads = {{.incumbent_us = incumbent}, {.incumbent_us = incumbent}}};
-}
-
-/* The smallest values come first, and of equal values the one that was added first. */
-START_TEST(a_ranking_keeps_the_best)
-{
-    static const double values[] = {5, 3, 4, 3, 9, 1, 3};
-    static const int best[] = {5, 1, 3};
-    mgl_known known[sizeof values / sizeof *values];
-    mgl_ranking ranking = {.room = 3};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        mgl_ranking_add(&ranking, &known[i], values[i]);
-    ck_assert_int_eq(ranking.count, 3);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_ptr_eq(ranking.known[i], &known[best[i]]);
-        ck_assert_double_eq(ranking.values[i], values[best[i]]);
-    }
-}
-END_TEST
-
-/* A search that was told of trials, to look at. */
-static mgl_search *search_of(mgl_proposer *proposer)
-{
-    return (mgl_search *)proposer;
-}
-
-/* Told alone, a trial has the incumbent's time by its gain, or its prediction if nothing was
- * measured; nothing if it was refused or wrong. */
-START_TEST(a_trial_scores_what_is_known_of_it)
-{
-    static const struct {
-        mgl_outcome outcome;
-        double incumbent, value;
-    } rows[] = {{MGL_OUTCOME_NO_GAIN, 100, 60.653066},
-                {MGL_OUTCOME_UNMEASURED, 0, 7},
-                {MGL_OUTCOME_REJECTED, 0, 0},
-                {MGL_OUTCOME_MISMATCH, 100, 0},
-                {MGL_OUTCOME_INVALID_CONFIG, 0, 0}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        mgl_proposer *proposer = opened(RANDOM, &subject);
-        mgl_trial trial = measured(rows[i].incumbent, 0.5);
-        trial.number = 1;
-        trial.verdict.outcome = rows[i].outcome;
-        tell(proposer, &trial);
-        const mgl_search *search = search_of(proposer);
-        ck_assert_double_eq_tol(mgl_search_value(search, mgl_search_find(search, 1)), rows[i].value,
-                                1e-5);
-        proposer->close(proposer);
-    }
-}
-END_TEST
-
-static void tell_measured(mgl_proposer *proposer, int64_t number, mgl_outcome outcome,
-                          double incumbent, double gain)
-{
-    mgl_trial trial = measured(incumbent, gain);
-    trial.number = number;
-    trial.verdict.outcome = outcome;
-    trial.proposal.config = subject.start;
-    trial.proposal.config.splits = (int)number;
-    tell(proposer, &trial);
-}
-
-static double value_of(mgl_proposer *proposer, int64_t number)
-{
-    const mgl_known *known = mgl_search_find(search_of(proposer), number);
-    ck_assert_ptr_nonnull(known);
-    return mgl_search_value(search_of(proposer), known);
-}
-
-START_TEST(trials_stand_on_the_chain_of_incumbents)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    tell_measured(proposer, 1, MGL_OUTCOME_OK, 100, 0.1);
-    /* the device has become slower: the same incumbent takes 120 us rather than 90.5 */
-    tell_measured(proposer, 2, MGL_OUTCOME_NO_GAIN, 120, 0.05);
-    ck_assert_double_eq_tol(value_of(proposer, 1), 100 * exp(-0.1), 1e-9);
-    ck_assert_double_eq_tol(value_of(proposer, 2), 100 * exp(-0.15), 1e-9);
-    ck_assert_double_eq_tol(mgl_search_start_value(search_of(proposer)), 100, 1e-9);
-    proposer->close(proposer);
-}
-END_TEST
-
-/* Trial 2 was the incumbent of trial 3, and trial 1 is again that of trial 4. */
-START_TEST(a_quarantined_trial_was_the_incumbent_of_its_time_alone)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    static const struct {
-        mgl_outcome outcome;
-        double gain;
-        int64_t quarantined, parent;
-    } told[] = {{MGL_OUTCOME_OK, 0.1, 0, 0},
-                {MGL_OUTCOME_MODEL_MISMATCH, 0.2, 13, 1},
-                {MGL_OUTCOME_NO_GAIN, 0.05, 0, 2},
-                {MGL_OUTCOME_NO_GAIN, 0.01, 0, 1}};
-    for (int i = 0; i < 4; i++) {
-        mgl_trial trial = measured(100, told[i].gain);
-        trial.number = i + 1;
-        trial.id = 11 + i;
-        trial.verdict.outcome = told[i].outcome;
-        trial.quarantined = told[i].quarantined;
-        trial.proposal.parent = told[i].parent;
-        trial.proposal.config = subject.start;
-        trial.proposal.config.splits = i + 1;
-        tell(proposer, &trial);
-    }
-    ck_assert_double_eq_tol(value_of(proposer, 4), 100 * exp(-0.11), 1e-9);
-    ck_assert_int_eq(mgl_search_incumbent(search_of(proposer))->number, 1);
-    ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 3)->measured, 100 * exp(-0.35),
-                            1e-9);
-    ck_assert_double_eq(value_of(proposer, 2), 0); /* neither is gone on from */
-    ck_assert_double_eq(value_of(proposer, 3), 0);
-    proposer->close(proposer);
-}
-END_TEST
-
-START_TEST(predictions_are_corrected_by_what_was_measured)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0); /* predicted: 7 */
-    mgl_trial trial = {.number = 2, .verdict.outcome = MGL_OUTCOME_UNMEASURED, .predicted_us = 5};
-    trial.proposal.config = subject.start;
-    tell(proposer, &trial);
-    ck_assert_double_eq_tol(value_of(proposer, 2), 10, 1e-9);
-    proposer->close(proposer);
-}
-END_TEST
-
-START_TEST(a_duplicate_has_the_score_of_its_program)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    tell_measured(proposer, 1, MGL_OUTCOME_NO_GAIN, 14, 0);
-    mgl_trial trial = {.number = 2, .verdict.outcome = MGL_OUTCOME_DUPLICATE, .duplicate_of = 1};
-    tell(proposer, &trial);
-    ck_assert_double_eq_tol(value_of(proposer, 2), 14, 1e-9);
-    proposer->close(proposer);
-}
-END_TEST
-
-START_TEST(a_control_is_no_trial)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    mgl_trial trial = measured(14, 0);
-    trial.number = 1;
-    trial.control = true;
-    tell(proposer, &trial);
-    ck_assert_uint_eq(search_of(proposer)->known_count, 0);
-    proposer->close(proposer);
-}
-END_TEST
-
-START_TEST(refusals_are_credited_to_what_was_changed)
-{
-    mgl_proposer *proposer = opened(EVOLVE, &subject);
-    mgl_move move = {.kind = MGL_MOVE_SHIFT, .layer = 1, .step = MGL_STEP_O, .count = 1};
-    mgl_trial trial = {.number = 1,
-                       .verdict.outcome = MGL_OUTCOME_REJECTED,
-                       .verdict.diagnostic = "MG203: a race"};
-    trial.proposal.config = subject.start;
-    trial.proposal.config.page_bytes = 4096;
-    ck_assert_int_eq(mgl_moves_add(&trial.proposal.moves, &move, NULL), MGL_OK);
-    tell(proposer, &trial);
-    const mgl_search *search = search_of(proposer);
-    ck_assert_int_eq(search->knobs[mgl_knob_find("page_bytes")].refused, 1);
-    ck_assert_int_eq(search->knobs[mgl_knob_find("warps")].tries, 0);
-    ck_assert_int_eq(search->moves[MGL_MOVE_SHIFT].refused, 1);
-    ck_assert_int_eq(search->moves[MGL_MOVE_SHIFT].code, 203);
-    mgl_trial_clear(&trial);
-    proposer->close(proposer);
-}
-END_TEST
 
 /* ---- every proposer ------------------------------------------------------------------------- */
 
@@ -755,18 +505,6 @@ START_TEST(a_prior_is_for_a_surrogate_that_has_not_begun)
 }
 END_TEST
 
-static void add_values(TCase *cases)
-{
-    tcase_add_test(cases, a_ranking_keeps_the_best);
-    tcase_add_test(cases, a_trial_scores_what_is_known_of_it);
-    tcase_add_test(cases, trials_stand_on_the_chain_of_incumbents);
-    tcase_add_test(cases, a_quarantined_trial_was_the_incumbent_of_its_time_alone);
-    tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
-    tcase_add_test(cases, a_duplicate_has_the_score_of_its_program);
-    tcase_add_test(cases, a_control_is_no_trial);
-    tcase_add_test(cases, refusals_are_credited_to_what_was_changed);
-}
-
 static void add_every(TCase *cases)
 {
     tcase_add_loop_test(cases, the_same_trials_give_the_same_proposal, 0, PROPOSERS);
@@ -790,21 +528,18 @@ int main(int argc, char **argv)
 {
     const bool long_ones = argc > 1 && !strcmp(argv[1], "searches");
     Suite *suite = suite_create("propose");
-    TCase *values = tcase_create("values"), *every = tcase_create("every"),
-          *searches = tcase_create("searches");
-    TCase *const cases[] = {values, every, searches};
-    add_values(values);
+    TCase *every = tcase_create("every"), *searches = tcase_create("searches");
+    TCase *const cases[] = {every, searches};
     add_every(every);
     tcase_add_test(searches, a_plateau_hops);
     tcase_add_loop_test(searches, what_helps_nowhere_stops_nothing, 0, 3);
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
-    for (int i = long_ones ? 2 : 0; i < (long_ones ? 3 : 2); i++) {
-        tcase_add_checked_fixture(cases[i], setup, teardown);
-        tcase_set_timeout(cases[i], 60);
-        suite_add_tcase(suite, cases[i]);
-    }
+    TCase *chosen = cases[long_ones];
+    tcase_add_checked_fixture(chosen, setup, teardown);
+    tcase_set_timeout(chosen, 60);
+    suite_add_tcase(suite, chosen);
     SRunner *suite_runner = srunner_create(suite);
     srunner_run_all(suite_runner, CK_NORMAL);
     int failed = srunner_ntests_failed(suite_runner);
