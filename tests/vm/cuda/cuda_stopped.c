@@ -53,7 +53,7 @@ static void check_stopped(mgl_vm *vm, const int32_t *prompt, int count, const ch
     ck_assert_int_eq(mgl_vm_run(vm, &request, &report, &err), MGL_WATCHDOG);
     ck_assert_double_le(mgl_clock_s() - start, most_s);
     ck_assert_msg(strstr(err.message, words) && strstr(err.message, "queue") &&
-                      strstr(err.message, "wanted") && strstr(err.message, "seen"),
+                      strstr(err.message, "expected") && strstr(err.message, "found"),
                   "%s", err.message);
     printf("%s: %s\n", err.where, err.message);
 }
