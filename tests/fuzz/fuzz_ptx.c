@@ -1,9 +1,8 @@
 /*
- * Any bytes as PTX: refused with a place, or condensed, scanned against itself without a finding,
- * and rewritten by each rule. Seeds: tests/autotune/kernels/ptx.
+ * Any bytes as PTX: rejected with a place, or condensed, and scanned against itself without a
+ * finding. Seeds: tests/autotune/kernels/ptx.
  */
 #include "autotune/kernels/ptx/condense.h"
-#include "autotune/kernels/ptx/rewrite.h"
 #include "autotune/kernels/ptx/scan.h"
 
 #include <stdlib.h>
@@ -30,12 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mgl_ptx_condensed_write(&condensed, &text);
     mgl_ptx_finding found;
     require(!mgl_ptx_scan(&ptx, &ptx, false, &found, &err) && found.outcome == MGL_OUTCOME_OK);
-    for (size_t i = 0; i < mgl_ptx_rule_count; i++) {
-        size_t count;
-        mgl_text out = {0};
-        require(!mgl_ptx_rewrite(&ptx, mgl_ptx_rules[i].name, &out, &count, &err));
-        mgl_text_clear(&out);
-    }
     mgl_text_clear(&text);
     mgl_ptx_condensed_clear(&condensed);
     mgl_ptx_clear(&ptx);
