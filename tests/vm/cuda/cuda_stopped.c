@@ -66,7 +66,7 @@ static void check_signal(const mgl_geometry *geometry, const device_options *wan
     mgl_program *good = device_program(graph, &options), *bad = device_program(graph, &options);
     int32_t prompt[CHECK_CAPACITY], tokens[REPLY], again[REPLY];
     const int count =
-        options.second_rows > MGL_SMALL_M_ROWS ? options.second_rows : 3; /* or panels are slim */
+        options.second_rows > MGL_SMALL_M_ROWS ? options.second_rows : 3; /* else: small-M panels */
     fill_prompt(prompt, count, graph->geometry.vocab, 1);
     remove_signal(options.second_rows ? bad->second : bad, counter);
     mgl_vm *vm = open_unchecked(bad, graph);
