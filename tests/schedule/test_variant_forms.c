@@ -21,10 +21,12 @@
 #define REGISTERED                                                                                 \
     "kblocks / run * 512 * max(run - 18, 0) + 1048576 * (parts - 1 + max(3 - rows, 0) + "          \
     "min(off_attended, off_ffn) + " TAIL " + " SHORT_RUN ")"
-#define ROUNDED        "((rows + 15) / 16 * 16)"
-#define TEAM_TILE      "(1 + min(max(33 - rows, 0), 1) + 2 * min(max(17 - rows, 0), 1))"
-#define TEAM_PER       "(page_blocks / " TEAM_TILE ")"
-#define APART          "(ring_blocks / page_blocks / (2 + min(max(65 - rows, 0), 1)) * page_blocks * 512)"
+#define ROUNDED   "((rows + 15) / 16 * 16)"
+#define TEAM_TILE "(1 + min(max(33 - rows, 0), 1) + 2 * min(max(17 - rows, 0), 1))"
+#define TEAM_PER  "(page_blocks / " TEAM_TILE ")"
+#define APART                                                                                      \
+    "(ring_blocks / page_blocks / (2 + min(max(65 - rows, 0), 1)) * page_blocks"                   \
+    " * 512)"
 #define WARPGROUP_TILE "(4 - 2 * min(max(rows - 64, 0), 1))"
 #define WARPGROUP_PER  "(page_blocks / " WARPGROUP_TILE " / 2 * 2)"
 #define POWER                                                                                      \
