@@ -1,5 +1,6 @@
 /* Locks of files and folders. */
 #include "base/system/lock.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -11,15 +12,12 @@ static char folder[] = MGL_BINARY_DIR "/lock-XXXXXX";
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
 }
 
 static void teardown(void)
 {
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static bool take(const char *path, int wait_ms, int *descriptor)

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = MGL_BINARY_DIR "/workbench-XXXXXX";
+static char folder[] = MGL_BINARY_DIR "/session-XXXXXX";
 static mgl_library library;
 static mgl_kernel_session *bench;
 
@@ -33,20 +34,17 @@ static void open_bench(void)
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     ck_assert_int_eq(mgl_library_open(NULL, &library, NULL), MGL_OK);
     open_bench();
 }
 
 static void teardown(void)
 {
-    char command[300];
     mgl_kernel_session_close(bench);
     bench = NULL;
     mgl_library_clear(&library);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 /* The body of a region of the text that a work would begin from. */

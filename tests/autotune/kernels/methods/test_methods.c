@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/output.h"
 #include "tests/autotune/kernels/ptx_support.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <math.h>
@@ -45,20 +46,17 @@ static void open_session(const char *arch)
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     ck_assert_int_eq(mgl_library_open(NULL, &library, NULL), MGL_OK);
     open_session(NULL);
 }
 
 static void teardown(void)
 {
-    char command[300];
     mgl_kernel_session_close(session);
     session = NULL;
     mgl_library_clear(&library);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static void begin_task(void)

@@ -5,6 +5,7 @@
 #include "autotune/kernels/methods/gate_evaluator.h"
 #include "autotune/kernels/methods/script_engine.h"
 #include "base/output.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = MGL_BINARY_DIR "/course-XXXXXX";
+static char folder[] = MGL_BINARY_DIR "/script-XXXXXX";
 static mgl_library library;
 static mgl_versions *points;
 static mgl_model_client *model_client;
@@ -23,8 +24,7 @@ static int evaluated;
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     ck_assert_int_eq(mgl_library_open(NULL, &library, NULL), MGL_OK);
     ck_assert_int_eq(mgl_versions_open(folder, false, &points, NULL), MGL_OK);
     limit = evaluated = 0;
@@ -32,14 +32,12 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[300];
     mgl_versions_close(points);
     mgl_model_client_close(model_client);
     model_client = NULL;
     mgl_library_clear(&library);
     mgl_text_clear(&ends);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 /* A model that answers each request with the region as it finds it, and a comment more. */
