@@ -37,7 +37,7 @@ record="$XDG_DATA_HOME/megalith/devices/Fake-GPU-9000.json"
 bench "Fake GPU 9000" "$model" --prompt 5,17 --context 3 --quiet
 says out '^    64      1      4        5        3        9\*       1 '
 says out '^    64      1      4       17        3       21\*       2 '
-says out '^\* a cache for the positions of this run and no more'
+says out '^\* The cache holds exactly the positions of this run'
 [ ! -e "$record" ] || fail "a prompt was recorded"
 bench "Fake GPU 9000" "$model" --prompt 17 --capacity 64 --json
 says out '"rows":\[\],"prompts":\[{.*"prompt":17,.*"capacity":64,"capacity_derived":false,.*"epochs":2,'
@@ -59,7 +59,7 @@ says err 'batch: 21 sequences, but the config has 20 rows'
 
 # Drawn tokens beside greedy ones; the emulator's clock makes no difference between them.
 bench "Fake GPU 9000" "$model" --tokens 3 --temperature 0.8 --top-p 0.95 --quiet --no-record
-says out '^  drawn at temperature 0.8, top-p 0.95: [0-9.]* us for each token, [0-9.]* times as long'
+says out '^  sampling at temperature 0.8, top-p 0.95: [0-9.]* us for each token, [0-9.]* times as long'
 bench "Fake GPU 9000" "$model" --tokens 3 --temperature 1000 --json --no-record
 says out '"drawn":{"temperature":1000,"top_p":0,"us_median":[^}]*"ratio_median":[0-9.e+-]*,"tokens_agree":0}'
 
@@ -68,7 +68,7 @@ bench "Fake GPU 9000" $shape --tokens 2 --json
 says out '^{"schema":"megalith.bench/1",.*"rows":\[{.*"prompts":\[\]}$'
 says out '"capacity":3,"capacity_derived":true,'
 says err "the costs of Fake GPU 9000 are not known.*$record.*fit_costs"
-says err 'nothing is predicted: Fake GPU 9000'
+says err 'no predictions: Fake GPU 9000'
 grep -q '^{"schema":"megalith.result/1","commit":"[^"]*",.*"device":"Fake GPU 9000","exit":0,"result":' "$record" ||
     fail "not a record"
 cp "$record" "$scratch/first"
