@@ -17,6 +17,7 @@ typedef enum mgl_alias_class {
     MGL_ALIAS_VERB,
     MGL_ALIAS_TOOL,
     MGL_ALIAS_SCHEMA,
+    MGL_ALIAS_FILE,
     MGL_ALIAS_KEY,
     MGL_ALIAS_VERSION,
     MGL_ALIAS_TIME

@@ -1,6 +1,7 @@
 /* Implements keeper.h. */
 #include "autotune/store/keeper.h"
 
+#include "base/aliases.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
@@ -133,6 +134,46 @@ void mgl_keeper_unlock(int lock)
 {
     if (lock >= 0)
         close(lock);
+}
+
+mgl_status mgl_keeper_locate(const char *path, char found[PATH_MAX], mgl_error *err)
+{
+    char other[PATH_MAX];
+    bool stands = false, other_stands = false;
+    mgl_status status = mgl_file_path(found, err, "%s", path);
+    if (status)
+        return status;
+    const char *name = mgl_file_split(path, other);
+    const char *renamed = mgl_alias_new(MGL_ALIAS_FILE, name, strlen(name));
+    const char *other_name = renamed ? renamed : mgl_alias_published(MGL_ALIAS_FILE, name);
+    if (other_name == name)
+        return MGL_OK;
+    status = mgl_file_path(other, err, "%.*s%s", (int)(name - path), path, other_name);
+    if (!status)
+        status = mgl_file_stands(path, &stands, err);
+    if (!status)
+        status = mgl_file_stands(other, &other_stands, err);
+    if (status || !other_stands)
+        return status;
+    if (stands)
+        return mgl_fail(err, MGL_BAD_INPUT, renamed ? path : other,
+                        "\"%s\" is the old name of \"%s\", which is in the same folder too: move "
+                        "the rows of the old file that are missing into the new file, then remove "
+                        "the old file",
+                        renamed ? name : other_name, renamed ? other_name : name);
+    memcpy(found, other, sizeof other);
+    return MGL_OK;
+}
+
+mgl_status mgl_keeper_rename(const char *path, char found[PATH_MAX], mgl_error *err)
+{
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    if (!strcmp(path, found) || mgl_alias_new(MGL_ALIAS_FILE, name, strlen(name)))
+        return MGL_OK;
+    if (mgl_file_denied() || rename(found, path))
+        return mgl_fail_errno(err, found, "the file cannot be renamed to its new name");
+    return mgl_file_path(found, err, "%s", path);
 }
 
 mgl_status mgl_keeper_write(const char *path, mgl_json_out *json, mgl_error *err)

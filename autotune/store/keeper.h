@@ -5,7 +5,7 @@
  *     versions of a unit    kernels/UNIT/objects/ID.json   megalith.version/1      version.h
  *     the open work         kernels/UNIT/work.json         megalith.work/1         kernel_session.h
  *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (people)
- *     experiment log        kernels/ledger.json            megalith.experiment_log/1
+ *     experiment log        kernels/experiment_log.json    megalith.experiment_log/1
  *                                                                                  experiment_log.h
  *     promoted texts        overlay/ID.cuh, manifest.json  megalith.overlay/1      overlay.h
  *     PTX ideas             kernels/ideas.json             megalith.ptx_ideas/1    ideas.h
@@ -25,6 +25,8 @@
 
 #include "base/json_out.h"
 #include "base/sha256.h"
+
+#include <limits.h>
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -57,6 +59,13 @@ mgl_status mgl_keeper_each(const mgl_keeper *keeper, mgl_keeper_fn *each, void *
  * mgl_keeper_unlock, also after a failure. */
 mgl_status mgl_keeper_lock(const char *path, int *lock, mgl_error *err);
 void mgl_keeper_unlock(int lock); /* negative: does nothing */
+/* Finds a document whose file name is a row FILE of base/aliases.def, old or new: `path`, or the
+ * file with the other name in the same folder if only that file exists. Call it under the lock.
+ * MGL_BAD_INPUT: both files exist. */
+mgl_status mgl_keeper_locate(const char *path, char found[PATH_MAX], mgl_error *err);
+/* Before a write: renames the file that mgl_keeper_locate found to its new name, unless `path` is
+ * the old name too. `found` becomes the path to write. */
+mgl_status mgl_keeper_rename(const char *path, char found[PATH_MAX], mgl_error *err);
 /* Replaces a document atomically with finished JSON, and releases the JSON. */
 mgl_status mgl_keeper_write(const char *path, mgl_json_out *json, mgl_error *err);
 

@@ -6,7 +6,7 @@
 
 #define CHOOSE_OPTIONS(X)                                                                          \
     X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
-      "the experiment log (ledger.json in --folder)")                                              \
+      "the experiment log (experiment_log.json in --folder)")                                      \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHOOSE_OPTIONS)

@@ -12,7 +12,7 @@
     X(int, calls, "--calls", "N", 0, 1000000000, "calls of a model")                               \
     X(int, tokens, "--tokens", "N", 0, INT64_C(1) << 50, "tokens of these calls")                  \
     X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
-      "the experiment log (ledger.json in --folder)")                                              \
+      "the experiment log (experiment_log.json in --folder)")                                      \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(RECORD_OPTIONS)
 

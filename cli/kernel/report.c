@@ -4,7 +4,7 @@
 #define REPORT_OPTIONS(X)                                                                          \
     X(flag, csv, "--csv", NULL, 0, 0, "print every row as CSV")                                    \
     X(text, experiment_log, "--log", "F.json", 0, 0,                                               \
-      "the experiment log (ledger.json in --folder)")                                              \
+      "the experiment log (experiment_log.json in --folder)")                                      \
     MGL_CLI_FOLDER_OPTION(X)
 MGL_CLI_OPTIONS(REPORT_OPTIONS)
 

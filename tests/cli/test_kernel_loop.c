@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static char folder[600];
 
@@ -396,6 +397,34 @@ START_TEST(an_experiment_log_says_what_comes_next)
 }
 END_TEST
 
+/* A folder of an earlier program: its log is read, and `kernel record` renames the file. */
+START_TEST(an_old_experiment_log_is_kept)
+{
+    static const char old[] =
+        "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"merge\",\"idea\":"
+        "\"split_k\",\"outcome\":\"NO_GAIN\",\"kept\":false}]}";
+    char name[200];
+    snprintf(name, sizeof name, "%.100s/ledger.json", strrchr(folder, '/') + 1);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    scratch_file(name, old);
+    command_result result = command_runf("kernel report --folder %s", folder);
+    ck_assert_msg(strstr(result.out, "| merge | 1 | 1 | 0 |") != NULL, "%s", result.out);
+    command_clear(&result);
+    result = command_runf("kernel record merge --idea x --outcome NO_GAIN --folder %s", folder);
+    ck_assert_str_eq(result.out, "row 2\n");
+    command_clear(&result);
+    result = command_runf("kernel report --log %s/experiment_log.json", folder);
+    ck_assert_msg(strstr(result.out, "| merge | 2 | 2 | 0 |") != NULL, "%s", result.out);
+    command_clear(&result);
+    scratch_file(name, old); /* written by an earlier program since */
+    result = command_runf("kernel report --folder %s", folder);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(
+        strstr(result.err, "\"ledger.json\" is the old name of \"experiment_log.json\""));
+    command_clear(&result);
+}
+END_TEST
+
 /* Runs a word that has no --json and no gates. */
 static void run_plain(const char *line)
 {
@@ -503,6 +532,7 @@ int main(void)
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
     tcase_add_test(tests, an_experiment_log_says_what_comes_next);
+    tcase_add_test(tests, an_old_experiment_log_is_kept);
     tcase_add_test(tests, a_prompt_has_what_other_words_keep);
     tcase_add_test(tests, a_task_has_the_hint_of_a_profile);
     tcase_add_test(tests, rounds_are_told);

@@ -79,6 +79,7 @@ START_TEST(readers_take_both)
     case MGL_ALIAS_TIME:    /* tests/tools/show.c */
     case MGL_ALIAS_FLAG:    /* tests/cli/test_micro.c */
     case MGL_ALIAS_VERB:    /* tests/cli/test_kernel_loop.c */
+    case MGL_ALIAS_FILE:    /* tests/autotune/store/test_keeper.c */
     case MGL_ALIAS_ARGUMENT:
     case MGL_ALIAS_TOOL: /* tests/autotune/mcp/transcripts */
         break;

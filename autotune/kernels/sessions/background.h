@@ -2,12 +2,13 @@
  * Background of a prompt: what is known of a micro-kernel beside its text. Each published method
  * adds its part:
  *
- *     hardware features that PTX offers on the target              ptx/hardware.h
- *     ideas with their measurements, from FOLDER/ideas.json        ptx/ideas.h
- *     changes that were tried on the op, from FOLDER/ledger.json   experiment_log.h
- *     the bottleneck of the text, and what its last change made worse   methods/profile.h
+ *     hardware features that PTX offers on the target   ptx/hardware.h
+ *     ideas with their measurements                     ptx/ideas.h, ideas.json
+ *     changes that were tried on the op                 experiment_log.h, experiment_log.json
+ *     the bottleneck, and what a change made worse      methods/profile.h
  *
- * Output: lines that the prompts quote as data. A missing file is empty. Kernel sessions call it.
+ * The files are in the folder of all kernel sessions; a missing file is empty. Output: lines that
+ * the prompts quote as data. Kernel sessions call it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_SESSIONS_BACKGROUND_H
 #define MGL_AUTOTUNE_KERNELS_SESSIONS_BACKGROUND_H
@@ -16,7 +17,7 @@
 #include "base/text.h"
 
 #define MGL_BACKGROUND_IDEAS "ideas.json" /* in the folder of all kernel sessions */
-#define MGL_BACKGROUND_LOG   "ledger.json"
+#define MGL_BACKGROUND_LOG   "experiment_log.json"
 
 typedef struct mgl_background {
     const char *folder; /* of all kernel sessions */

@@ -118,17 +118,33 @@ static mgl_status take_rows(const mgl_json *json, mgl_experiment_log *out, mgl_e
     return status;
 }
 
-mgl_status mgl_experiment_log_read(const char *path, mgl_experiment_log *out, mgl_error *err)
+/* Locates and reads the file under the lock. */
+static mgl_status read_located(const char *path, char found[PATH_MAX], mgl_experiment_log *out,
+                               mgl_error *err)
 {
     mgl_json json = {0};
     bool stands = false;
-    *out = (mgl_experiment_log){0};
-    mgl_status status = mgl_file_stands(path, &stands, err);
+    mgl_status status = mgl_keeper_locate(path, found, err);
+    if (!status)
+        status = mgl_file_stands(found, &stands, err);
     if (!status && stands)
-        status = mgl_json_read_file(path, MGL_EXPERIMENT_LOG_FILE, &json, err);
+        status = mgl_json_read_file(found, MGL_EXPERIMENT_LOG_FILE, &json, err);
     if (!status && stands)
         status = take_rows(&json, out, err);
     mgl_json_clear(&json);
+    return status;
+}
+
+/* The lock keeps a writer from renaming the file between its lookup and its read. */
+mgl_status mgl_experiment_log_read(const char *path, mgl_experiment_log *out, mgl_error *err)
+{
+    char found[PATH_MAX];
+    int lock = -1;
+    *out = (mgl_experiment_log){0};
+    mgl_status status = mgl_keeper_lock(path, &lock, err);
+    if (!status)
+        status = read_located(path, found, out, err);
+    mgl_keeper_unlock(lock);
     return status;
 }
 
@@ -173,14 +189,17 @@ mgl_status mgl_experiment_log_record(const char *path, const mgl_experiment_log_
                                      size_t *number, mgl_error *err)
 {
     mgl_experiment_log l = {0};
+    char found[PATH_MAX];
     int lock = -1;
     mgl_status status = mgl_keeper_lock(path, &lock, err);
     if (!status)
-        status = mgl_experiment_log_read(path, &l, err);
+        status = read_located(path, found, &l, err);
     if (!status)
         status = mgl_experiment_log_add(&l, row, err);
     if (!status)
-        status = mgl_experiment_log_write(&l, path, err);
+        status = mgl_keeper_rename(path, found, err);
+    if (!status)
+        status = mgl_experiment_log_write(&l, found, err);
     *number = l.count;
     mgl_experiment_log_clear(&l);
     mgl_keeper_unlock(lock);

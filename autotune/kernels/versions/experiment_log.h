@@ -41,7 +41,7 @@ typedef struct mgl_experiment_log {
     size_t count, capacity;
 } mgl_experiment_log;
 void mgl_experiment_log_clear(mgl_experiment_log *experiment_log);
-/* A missing file is an empty log. */
+/* A missing file is an empty log. The old name of the file is read too (mgl_keeper_locate). */
 mgl_status mgl_experiment_log_read(const char *path, mgl_experiment_log *out, mgl_error *err);
 /* The same for a text; `file` is the name in messages. */
 mgl_status mgl_experiment_log_parse(const char *text, size_t length, const char *file,
@@ -52,8 +52,8 @@ mgl_status mgl_experiment_log_add(mgl_experiment_log *experiment_log,
 /* Writes the file atomically. */
 mgl_status mgl_experiment_log_write(const mgl_experiment_log *experiment_log, const char *path,
                                     mgl_error *err);
-/* Adds a row to the file while other processes may do the same. *number: the row's number, from
- * 1. */
+/* Adds a row to the file while other processes may do the same; a file with the old name gets its
+ * new name. *number: the row's number, from 1. */
 mgl_status mgl_experiment_log_record(const char *path, const mgl_experiment_log_row *row,
                                      size_t *number, mgl_error *err);
 

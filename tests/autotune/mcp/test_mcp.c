@@ -132,8 +132,8 @@ static void fill_folder(void)
     write_script("in/script.json");
     put_text("in/shares.json", SHARES);
     put_text("shares.json", SHARES);
-    put_text("in/ledger.json", EXPERIMENT_LOG);
-    put_text("ledger.json", EXPERIMENT_LOG);
+    put_text("in/experiment_log.json", EXPERIMENT_LOG);
+    put_text("experiment_log.json", EXPERIMENT_LOG);
     put_text("in/secret", "root:x:0:0:root:/root:/bin/bash\n");
     put_text("in/secret.json", "{\"schema\": \"hunter2\"}\n");
     copy_case(PTX "ring.ptx", "in/ring.ptx");

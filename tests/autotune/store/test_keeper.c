@@ -148,7 +148,7 @@ static int record_rows(int process)
     strcpy(row.op, "merge");
     strcpy(row.idea, "split_k");
     for (int i = 0; i < CHANGES && !status; i++)
-        status = mgl_experiment_log_record(path_of("ledger.json"), &row, &number, NULL);
+        status = mgl_experiment_log_record(path_of("experiment_log.json"), &row, &number, NULL);
     return status;
 }
 
@@ -156,7 +156,7 @@ START_TEST(no_row_of_the_experiment_log_is_lost)
 {
     mgl_experiment_log all = {0};
     change_at_once(record_rows);
-    CHECK_OK(mgl_experiment_log_read(path_of("ledger.json"), &all, &err));
+    CHECK_OK(mgl_experiment_log_read(path_of("experiment_log.json"), &all, &err));
     ck_assert_uint_eq(all.count, PROCESSES * CHANGES);
     mgl_experiment_log_clear(&all);
 }
@@ -222,7 +222,7 @@ START_TEST(a_folder_that_cannot_be_locked_is_no_error)
 {
     int lock;
     mgl_file_fail_at(2); /* the first operation looks for the folder */
-    ck_assert_int_eq(mgl_keeper_lock(path_of("ledger.json"), &lock, &err), MGL_OK);
+    ck_assert_int_eq(mgl_keeper_lock(path_of("experiment_log.json"), &lock, &err), MGL_OK);
     mgl_file_fail_at(0);
     ck_assert_int_eq(lock, -1);
     mgl_keeper_unlock(lock);
@@ -232,7 +232,7 @@ END_TEST
 START_TEST(a_document_waits_for_its_lock)
 {
     int lock;
-    CHECK_OK(mgl_keeper_lock(path_of("ledger.json"), &lock, &err));
+    CHECK_OK(mgl_keeper_lock(path_of("experiment_log.json"), &lock, &err));
     ck_assert_int_ge(lock, 0);
     const pid_t child = fork();
     if (!child) {
@@ -309,6 +309,113 @@ START_TEST(an_old_experiment_log_is_read)
     ck_assert_double_eq(all.rows[0].gain, 0.031);
     ck_assert_int_eq(all.rows[1].outcome, MGL_OUTCOME_COMPILE_SYNTAX);
     mgl_experiment_log_clear(&all);
+}
+END_TEST
+
+static size_t rows_of(const char *name)
+{
+    mgl_experiment_log all = {0};
+    CHECK_OK(mgl_experiment_log_read(path_of(name), &all, &err));
+    const size_t rows = all.count;
+    mgl_experiment_log_clear(&all);
+    return rows;
+}
+
+static bool stands(const char *name)
+{
+    return !access(path_of(name), F_OK);
+}
+
+/* Copies the old log, which has two rows, to a file of the folder. */
+static void copy_log(const char *name)
+{
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "cp '%s' '%s'", KEPT "/kernels/experiments.json",
+             path_of(name));
+    ck_assert_int_eq(system(command), 0);
+}
+
+static mgl_status record_row(const char *name, size_t *number)
+{
+    const mgl_experiment_log_row row = {
+        .op = "merge", .idea = "split_k", .outcome = MGL_OUTCOME_NO_GAIN};
+    return mgl_experiment_log_record(path_of(name), &row, number, &err);
+}
+
+/* Readers read the log with its old name; the next write gives the file its new name. */
+START_TEST(an_experiment_log_gets_its_new_name)
+{
+    size_t number;
+    copy_log("ledger.json");
+    ck_assert_uint_eq(rows_of("experiment_log.json"), 2);
+    ck_assert(stands("ledger.json") && !stands("experiment_log.json"));
+    CHECK_OK(record_row("experiment_log.json", &number));
+    ck_assert_uint_eq(number, 3);
+    ck_assert(!stands("ledger.json") && stands("experiment_log.json"));
+    ck_assert_uint_eq(rows_of("experiment_log.json"), 3);
+    ck_assert_uint_eq(rows_of("ledger.json"), 3); /* a path with the old name means the same log */
+    CHECK_OK(record_row("ledger.json", &number));
+    ck_assert_uint_eq(number, 4);
+    ck_assert(!stands("ledger.json"));
+}
+END_TEST
+
+/* A path that a user gives is kept. */
+START_TEST(a_given_path_with_the_old_name_stays)
+{
+    size_t number;
+    CHECK_OK(record_row("ledger.json", &number));
+    CHECK_OK(record_row("ledger.json", &number));
+    ck_assert_uint_eq(number, 2);
+    ck_assert(stands("ledger.json") && !stands("experiment_log.json"));
+}
+END_TEST
+
+/* Neither of two logs is preferred, and nothing is written. */
+START_TEST(both_names_of_an_experiment_log_are_an_error)
+{
+    static const char *const names[] = {"experiment_log.json", "ledger.json"};
+    mgl_experiment_log all;
+    size_t number;
+    copy_log(names[0]);
+    copy_log(names[1]);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(mgl_experiment_log_read(path_of(names[i]), &all, &err), MGL_BAD_INPUT);
+        ck_assert_str_eq(err.where, path_of("ledger.json"));
+        ck_assert_ptr_eq(strstr(err.message, "\"ledger.json\" is the old name of "
+                                             "\"experiment_log.json\", which is in the same folder "
+                                             "too: move the rows"),
+                         err.message);
+        ck_assert_int_eq(record_row(names[i], &number), MGL_BAD_INPUT);
+    }
+    ck_assert_int_eq(unlink(path_of("ledger.json")), 0);
+    ck_assert_uint_eq(rows_of("experiment_log.json"), 2);
+}
+END_TEST
+
+/* Each file operation of a write fails once: the folder has one log, with or without the row. */
+START_TEST(a_failed_write_loses_no_row_of_an_old_experiment_log)
+{
+    size_t number;
+    for (uint64_t at = 1; at < 20; at++) {
+        unlink(path_of("experiment_log.json"));
+        copy_log("ledger.json");
+        mgl_file_fail_at(at);
+        const mgl_status status = record_row("experiment_log.json", &number);
+        mgl_file_fail_at(0);
+        ck_assert_int_ne(stands("ledger.json"), stands("experiment_log.json"));
+        ck_assert_uint_eq(rows_of("experiment_log.json"), status ? 2 : 3);
+        ck_assert(status || !stands("ledger.json"));
+    }
+}
+END_TEST
+
+START_TEST(no_row_of_an_old_experiment_log_is_lost)
+{
+    copy_log("ledger.json");
+    change_at_once(record_rows);
+    ck_assert_uint_eq(rows_of("experiment_log.json"), 2 + PROCESSES * CHANGES);
+    ck_assert(!stands("ledger.json"));
 }
 END_TEST
 
@@ -411,6 +518,11 @@ int main(void)
     tcase_add_test(tests, old_versions_are_read);
     tcase_add_test(tests, an_old_open_work_is_read);
     tcase_add_test(tests, an_old_experiment_log_is_read);
+    tcase_add_test(tests, an_experiment_log_gets_its_new_name);
+    tcase_add_test(tests, a_given_path_with_the_old_name_stays);
+    tcase_add_test(tests, both_names_of_an_experiment_log_are_an_error);
+    tcase_add_test(tests, a_failed_write_loses_no_row_of_an_old_experiment_log);
+    tcase_add_test(tests, no_row_of_an_old_experiment_log_is_lost);
     tcase_add_test(tests, old_ptx_ideas_are_read);
     tcase_add_test(tests, an_old_overlay_is_read_and_rolled_back);
     tcase_add_test(tests, an_old_store_is_migrated);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char path[] = MGL_BINARY_DIR "/test_ledger.json";
+static const char path[] = MGL_BINARY_DIR "/test_experiment_log.json";
 static mgl_experiment_log experiment_log;
 static mgl_shares shares;
 
