@@ -158,7 +158,7 @@ static void tell_lines(const mgl_kernel_findings *v, bool promoted)
 {
     mgl_cli_kernel_tell_verdict(
         &v->verdict, promoted ? "The text is promoted: kernels are compiled with it from now on."
-                              : mgl_outcome_hint(v->verdict.outcome));
+                              : mgl_outcome_kernel_hint(v->verdict.outcome));
     mgl_cli_kernel_tell_gates(v);
 }
 

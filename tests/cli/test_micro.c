@@ -47,6 +47,22 @@ static void check_outcome(mgl_json *json, const char *outcome)
     mgl_json_clear(json);
 }
 
+/* Lines and JSON print the same hint, for authors of micro-kernels. */
+START_TEST(lines_and_json_print_the_same_hint)
+{
+    const char *hint = NULL;
+    write_text("float mean[4];", "float mean[4];");
+    mgl_json json = verify("", 11);
+    ck_assert_int_eq(mgl_json_get_string(&json, json.root, "hint", true, &hint, NULL), MGL_OK);
+    ck_assert_str_eq(hint, "The same text was tried before: write another one.");
+    command_result result = command_runf("kernel verify merge --text %s --scan-only", path);
+    ck_assert_int_eq(result.code, 11);
+    ck_assert_msg(strstr(result.out, hint) != NULL, "%s", result.out);
+    command_clear(&result);
+    mgl_json_clear(&json);
+}
+END_TEST
+
 START_TEST(units_are_listed)
 {
     command_result result = command_run("kernel list --json", NULL);
@@ -278,6 +294,7 @@ int main(void)
     Suite *suite = suite_create("micro");
     TCase *all = tcase_create("all");
     tcase_add_test(all, units_are_listed);
+    tcase_add_test(all, lines_and_json_print_the_same_hint);
     tcase_add_test(all, a_unit_is_shown);
     tcase_add_test(all, a_region_is_shown_alone);
     tcase_add_test(all, its_own_text_is_a_duplicate);
