@@ -1,6 +1,8 @@
 /* Lookup in the table of base/aliases.def, which has few rows: a linear search. See aliases.h. */
 #include "base/aliases.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +18,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 const char *mgl_alias_new(mgl_alias_class kind, const char *name, size_t length)
 {
     for (int i = 0; i < ROWS; i++)
-        if (rows[i].kind == kind && strlen(rows[i].old_name) == length &&
-            !memcmp(rows[i].old_name, name, length))
+        if (rows[i].kind == kind && mgl_text_is(name, length, rows[i].old_name))
             return rows[i].new_name;
     return NULL;
 }

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -38,13 +39,13 @@ const char *mgl_cli_short_of(const char *flag)
 static const mgl_cli_option *find_option(const mgl_cli_verb *verb, const char *text, size_t length)
 {
     for (size_t i = 0; i < SHORTS; i++)
-        if (strlen(shorts[i].flag) == length && !memcmp(shorts[i].flag, text, length)) {
+        if (mgl_text_is(text, length, shorts[i].flag)) {
             text = shorts[i].stands_for;
             length = strlen(text);
             break;
         }
     for (size_t i = 0; i < verb->option_count; i++)
-        if (strlen(verb->options[i].flag) == length && !memcmp(verb->options[i].flag, text, length))
+        if (mgl_text_is(text, length, verb->options[i].flag))
             return &verb->options[i];
     const char *renamed = mgl_alias_new(MGL_ALIAS_FLAG, text, length);
     return renamed ? find_option(verb, renamed, strlen(renamed)) : NULL;

@@ -223,7 +223,7 @@ bool mgl_meaning_read(mgl_meaning *m, int operand, mgl_node_value *out)
 /* Reads a name of a formula: tokens, W, W2, B, B2 or an operand. */
 static bool read_name(mgl_meaning *m, const char *name, size_t length, mgl_node_value *out)
 {
-    if (length == 6 && !memcmp(name, "tokens", 6)) {
+    if (mgl_text_is(name, length, "tokens")) {
         const int none[3] = {-1, -1, -1};
         *out = (mgl_node_value){false, mgl_graph_find(m->graph, MGL_NODE_TOKENS, none, -1), 0, 1};
         return out->index >= 0 || mgl_meaning_fail(m, 703, "the graph has no tokens");

@@ -2,6 +2,7 @@
 #include "autotune/agents/prompt.h"
 
 #include "base/format.h"
+#include "base/text.h"
 #include "schedule/knobs.h"
 
 #include <inttypes.h>
@@ -140,7 +141,7 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
 {
     const mgl_prompt *p = user;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strlen(parts[i].name) == length && !memcmp(parts[i].name, name, length))
+        if (mgl_text_is(name, length, parts[i].name))
             parts[i].put(p, out);
 }
 

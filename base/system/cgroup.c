@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -70,12 +71,11 @@ typedef struct hierarchy {
 /* Returns whether the word is in a list of words separated by commas. */
 static bool lists(const char *list, size_t length, const char *word)
 {
-    size_t size = strlen(word);
     for (const char *at = list; at < list + length; at += strcspn(at, ",\n") + 1) {
         size_t part = strcspn(at, ",\n");
         if (at + part > list + length)
             part = (size_t)(list + length - at);
-        if (part == size && !memcmp(at, word, size))
+        if (mgl_text_is(at, part, word))
             return true;
     }
     return false;

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static command_fn *find(const char *name, size_t length)
 #undef MGL_X
     };
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strlen(commands[i].name) == length && !memcmp(commands[i].name, name, length))
+        if (mgl_text_is(name, length, commands[i].name))
             return commands[i].work;
     return NULL;
 }

@@ -4,6 +4,7 @@
  */
 #include "cli/pages/pages.h"
 
+#include "base/text.h"
 #include "vm/pipeline/machine_check.h"
 
 #include <ctype.h>
@@ -31,7 +32,7 @@ static void read_name(const char *name, size_t length, mgl_page_values *out)
     size_t stem = strcspn(name, ".|");
     stem = stem < length ? stem : length;
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
-        if (strlen(arguments[i].name) == stem && !memcmp(arguments[i].name, name, stem)) {
+        if (mgl_text_is(name, stem, arguments[i].name)) {
             out->paths = arguments[i].paths;
             if (stem < length)
                 snprintf(out->suffix, sizeof out->suffix, "%.*s", (int)(length - stem - 1),
@@ -42,11 +43,10 @@ static void read_name(const char *name, size_t length, mgl_page_values *out)
 /* Reads one alternative. Text in brackets after it is optional. */
 static void read_one(const char *text, size_t length, mgl_page_values *out)
 {
-    static const char code[] = "MGnnn";
     size_t plain = strcspn(text, "[|");
     if (islower((unsigned char)*text))
         mgl_text_format(&out->words, " %.*s", (int)(plain < length ? plain : length), text);
-    else if (length == strlen(code) && !memcmp(text, code, length))
+    else if (mgl_text_is(text, length, "MGnnn"))
         add_codes(&out->words);
     else
         read_name(text, length, out);

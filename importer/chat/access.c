@@ -5,6 +5,8 @@
  */
 #include "importer/chat/markup.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 static bool make_missing(mgl_render *r, int why, mgl_value object, const char *name, size_t length,
@@ -124,7 +126,7 @@ bool mgl_loop_attribute(mgl_render *r, mgl_loop *loop, const char *name, size_t 
 #undef MGL_X
     };
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-        *found = strlen(attributes[i].name) == length && !memcmp(attributes[i].name, name, length);
+        *found = mgl_text_is(name, length, attributes[i].name);
         if (*found)
             return attributes[i].get(r, loop, out);
     }

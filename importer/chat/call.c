@@ -3,6 +3,8 @@
  */
 #include "importer/chat/render.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -121,7 +123,7 @@ static bool bind(mgl_render *r, const mgl_callable *callable, const char *kind,
 int mgl_callable_find(const mgl_callable *table, size_t count, const char *name, size_t length)
 {
     for (size_t i = 0; i < count; i++)
-        if (strlen(table[i].name) == length && !memcmp(table[i].name, name, length))
+        if (mgl_text_is(name, length, table[i].name))
             return (int)i;
     return -1;
 }

@@ -4,6 +4,8 @@
  */
 #include "importer/chat/filters.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,9 +319,9 @@ static bool map_attribute(mgl_render *r, const mgl_list *list, const mgl_argumen
     const mgl_value *path = NULL, *instead = NULL;
     for (size_t i = 0; i < all->keyword_count; i++) {
         const mgl_keyword *keyword = &all->keywords[i];
-        if (keyword->length == 9 && !memcmp(keyword->name, "attribute", 9))
+        if (mgl_text_is(keyword->name, keyword->length, "attribute"))
             path = &keyword->value;
-        else if (keyword->length == 7 && !memcmp(keyword->name, "default", 7))
+        else if (mgl_text_is(keyword->name, keyword->length, "default"))
             instead = keyword->value.kind == MGL_VALUE_NONE ? NULL : &keyword->value;
         else
             return mgl_render_fail(r, "'map' has no parameter '%.*s'",

@@ -4,6 +4,7 @@
 #include "importer/chat/parser.h"
 
 #include "base/format.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -56,9 +57,8 @@ bool mgl_parser_is(const mgl_parser *p, mgl_operator operation)
 
 bool mgl_parser_is_word(const mgl_parser *p, const char *word)
 {
-    size_t length = strlen(word);
-    return p->at->kind == MGL_LEXEME_NAME && p->at->to - p->at->from == length &&
-           !memcmp(p->jinja->text + p->at->from, word, length);
+    return p->at->kind == MGL_LEXEME_NAME &&
+           mgl_text_is(p->jinja->text + p->at->from, p->at->to - p->at->from, word);
 }
 
 bool mgl_parser_skip(mgl_parser *p, mgl_operator operation)

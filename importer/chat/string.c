@@ -5,6 +5,7 @@
  */
 #include "importer/chat/string.h"
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "importer/chat/render.h"
 
@@ -133,7 +134,7 @@ bool mgl_string_same(const mgl_string *a, const mgl_string *b)
 
 bool mgl_string_is(const mgl_string *string, const char *text)
 {
-    return string->length == strlen(text) && !memcmp(string->bytes, text, string->length);
+    return mgl_text_is(string->bytes, string->length, text);
 }
 
 int mgl_string_order(const mgl_string *a, const mgl_string *b)

@@ -2,6 +2,7 @@
 #include "importer/tokenizer/decode.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "importer/tokenizer/byte_level.h"
 
@@ -412,7 +413,7 @@ static mgl_status strip_character(mgl_decoding *d, size_t index, stage_state *st
                                   const char *text, size_t size)
 {
     const mgl_decode_stage *stage = &d->decoder->stages[index];
-    bool same = strlen(stage->content) == size && !memcmp(text, stage->content, size);
+    bool same = mgl_text_is(text, size, stage->content);
     mgl_status status = MGL_OK;
     if (state->leading && same && state->dropped < stage->start) {
         state->dropped++;

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <locale.h>
 #include <math.h>
@@ -98,7 +99,7 @@ bool mgl_scan_word(mgl_scan *s, const char *what, mgl_word *out)
 
 bool mgl_word_is(mgl_word w, const char *text)
 {
-    return strlen(text) == (size_t)w.length && !memcmp(w.at, text, (size_t)w.length);
+    return mgl_text_is(w.at, (size_t)w.length, text);
 }
 
 bool mgl_scan_take_word(mgl_scan *s, const char *text)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 enum { MAX_BYTES = 1 << 20 };
 
@@ -134,7 +135,7 @@ static bool cell_of_numbers(const page *p, size_t at)
         while (isalpha((unsigned char)p->text[i + length]))
             length++;
         for (size_t w = 0; w < sizeof words / sizeof *words; w++)
-            known |= strlen(words[w]) == length && !strncmp(p->text + i, words[w], length);
+            known |= mgl_text_is(p->text + i, length, words[w]);
         if (!known)
             return false;
         i += length - 1;

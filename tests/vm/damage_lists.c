@@ -5,6 +5,8 @@
  */
 #include "damage_parts.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +15,7 @@
 
 static bool names_counter(const char *item, const char *counter)
 {
-    const size_t length = strcspn(item, ">");
-    return strlen(counter) == length && !memcmp(item, counter, length);
+    return mgl_text_is(item, strcspn(item, ">"), counter);
 }
 
 static const char *draw_counter(const schedule_text *t, uint64_t *random)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "vm/cuda/compile.h"
 
 enum { BUFFER = 512, WORD = 8 };
@@ -94,7 +95,7 @@ static void take(scanner *s)
 
 static bool took(const scanner *s, const char *word)
 {
-    return strlen(word) == (size_t)s->word_length && !memcmp(s->word, word, strlen(word));
+    return mgl_text_is(s->word, (size_t)s->word_length, word);
 }
 
 static void skip_line_comment(scanner *s)

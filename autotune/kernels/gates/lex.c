@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 typedef struct lexer {
     const char *at, *end;
@@ -47,8 +48,7 @@ void mgl_tokens_clear(mgl_tokens *tokens)
 
 bool mgl_token_is(const mgl_token *token, const char *text)
 {
-    return strlen(text) == (size_t)token->length &&
-           !memcmp(token->text, text, (size_t)token->length);
+    return mgl_text_is(token->text, (size_t)token->length, text);
 }
 
 static char peek(const lexer *l, size_t ahead)
@@ -183,7 +183,7 @@ static bool is_prefix(const char *word, size_t length)
 {
     static const char *const prefixes[] = {"R", "u8R", "uR", "UR", "LR", "u8", "u", "U", "L"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strlen(prefixes[i]) == length && !memcmp(word, prefixes[i], length))
+        if (mgl_text_is(word, length, prefixes[i]))
             return true;
     return false;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "vm/cuda/sources.h"
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -49,8 +50,7 @@ static bool read_entry(const char *line, size_t length, entry *out)
 static bool is_source(const entry *e)
 {
     for (int i = 0; i < mgl_cuda_source_count; i++)
-        if (strlen(mgl_cuda_sources[i].name) == e->file_length &&
-            !memcmp(mgl_cuda_sources[i].name, e->file, e->file_length))
+        if (mgl_text_is(e->file, e->file_length, mgl_cuda_sources[i].name))
             return true;
     return false;
 }
@@ -106,7 +106,7 @@ static void tell(const entry *e, const char *file, mgl_trial_verdict *verdict)
 {
     const mgl_outcome outcome =
         is_source(e) ? classify(e->what, e->what_length) : MGL_OUTCOME_COMPILE_OTHER;
-    const bool own = strlen(file) == e->file_length && !memcmp(file, e->file, e->file_length);
+    const bool own = mgl_text_is(e->file, e->file_length, file);
     const int shown = e->what_length > 180 ? 180 : (int)e->what_length;
     verdict->line = own ? e->line : 0;
     if (own)

@@ -14,6 +14,7 @@
 
 #include "autotune/kernels/gates/declare.h"
 #include "base/format.h"
+#include "base/text.h"
 
 enum { MOST_ASM = 8 << 10, MOST_NAMES = 64, NAME = 32, MOST_OPERANDS = 256 };
 
@@ -77,7 +78,7 @@ static size_t name_length(const char *at)
 static bool has_name(const statement *a, const char *name, size_t length)
 {
     for (int i = 0; i < a->name_count; i++)
-        if (strlen(a->names[i]) == length && !memcmp(a->names[i], name, length))
+        if (mgl_text_is(name, length, a->names[i]))
             return true;
     return false;
 }
@@ -172,7 +173,7 @@ static bool is_special(const char *name, size_t length)
     static const char *const names[] = {"laneid",      "lanemask_eq", "lanemask_le",
                                         "lanemask_lt", "lanemask_ge", "lanemask_gt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == length && !memcmp(names[i], name, length))
+        if (mgl_text_is(name, length, names[i]))
             return true;
     return false;
 }
@@ -427,7 +428,7 @@ static bool check_constraint(statement *a, const mgl_token *t)
 {
     const char *at = t->text + 1;
     const int length = t->length - 2;
-    if (length == 6 && !memcmp(at, "memory", 6))
+    if (mgl_text_is(at, (size_t)length, "memory"))
         return true;
     int i = 0;
     while (i < length && strchr("=+&", at[i]))

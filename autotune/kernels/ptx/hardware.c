@@ -1,6 +1,8 @@
 /* Implements hardware.h: filters the table by target and by the instructions of micro-kernels. */
 #include "autotune/kernels/ptx/hardware.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ static bool is_allowed(const char *instruction)
     };
     size_t length = strcspn(instruction, ".");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == length && !memcmp(words[i], instruction, length))
+        if (mgl_text_is(instruction, length, words[i]))
             return true;
     return false;
 }

@@ -2,6 +2,7 @@
 #include "autotune/kernels/ptx/ptx.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -30,7 +31,7 @@ void mgl_ptx_clear(mgl_ptx *ptx)
 
 bool mgl_ptx_equal(mgl_ptx_slice slice, const char *text)
 {
-    return slice.length == strlen(text) && !memcmp(slice.at, text, slice.length);
+    return mgl_text_is(slice.at, slice.length, text);
 }
 
 int mgl_ptx_compare(mgl_ptx_slice a, mgl_ptx_slice b)

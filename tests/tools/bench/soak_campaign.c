@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tests/autotune/search/scripted_runner.h"
 #include "validator/validator.h"
 
@@ -224,7 +225,7 @@ static void add_proposer(const char *name, size_t length, mgl_campaign_options *
                                       .start = &night.tune.subject.start};
     timed *t = &night.proposers[out->proposer_count];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strlen(all[i].name) == length && !strncmp(all[i].name, name, length)) {
+        if (mgl_text_is(name, length, all[i].name)) {
             check(all[i].open(&how, &t->real, &err), &err);
             t->proposer = (mgl_proposer){t->real->name, propose, learn, close_timed, false};
             out->proposers[out->proposer_count].proposer = &t->proposer;
