@@ -78,7 +78,7 @@ mgl_status mgl_hook_open(const char *program, double seconds, mgl_hook **out, mg
         *out = hook;
         return MGL_OK;
     }
-    mgl_status status = mgl_fail_errno(err, program, "it can not be watched");
+    mgl_status status = mgl_fail_errno(err, program, "it cannot be watched");
     pthread_mutex_destroy(&hook->guard);
     mgl_free(hook->program);
     mgl_free(hook);
@@ -146,7 +146,7 @@ static mgl_status start(mgl_hook *hook, child *free_one, int input, mgl_error *e
     errno = spawn(hook, input, &free_one->pid);
     if (errno) {
         free_one->pid = 0;
-        return mgl_fail_errno(err, hook->program, "it can not be started");
+        return mgl_fail_errno(err, hook->program, "it cannot be started");
     }
     free_one->end = mgl_clock_s() + hook->seconds;
     return MGL_OK;
@@ -157,7 +157,7 @@ mgl_status mgl_hook_tell(mgl_hook *hook, const char *json, size_t length, mgl_er
     child *free_one = NULL;
     int input = write_input(json, length);
     if (input < 0)
-        return mgl_fail_errno(err, hook->program, "its input can not be made");
+        return mgl_fail_errno(err, hook->program, "its input cannot be made");
     pthread_mutex_lock(&hook->guard);
     for (int i = 0; i < MGL_HOOKS_AT_ONCE && !free_one; i++)
         if (!hook->children[i].pid)

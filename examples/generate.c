@@ -34,7 +34,7 @@ static mgl_status print_end(printer *to, const mgl_result *result, mgl_error *er
     if (!status && to->err.code)
         *err = to->err;
     else if (!status && (!print(text, length) || ferror(stdout)))
-        *err = (mgl_error){.code = MGL_SYSTEM, .message = "standard output can not be written"};
+        *err = (mgl_error){.code = MGL_SYSTEM, .message = "standard output cannot be written"};
     printf("\n%d launch, %zu tokens\n", (int)result->launches, result->output.count);
     if (!status && !err->code && result->stop == MGL_STOP_INTERRUPTED)
         *err = (mgl_error){.code = MGL_INTERRUPTED, .message = "the reply was interrupted"};

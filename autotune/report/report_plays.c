@@ -96,7 +96,7 @@ mgl_status report_plays_start(const mgl_campaign_record *campaign, report_plays 
     } else {
         const mgl_proposal proposal = {.config = out->start};
         status = play_proposal(&subject, &proposal, &out->first, out, err);
-        say_why(out, out->first.span_count ? "" : "The default can not be played through.");
+        say_why(out, out->first.span_count ? "" : "The default cannot be played through.");
     }
     mgl_subject_close(&subject);
     return keep_grave(status);
@@ -118,7 +118,7 @@ mgl_status report_plays_best(mgl_store *store, const mgl_campaign_record *campai
     if (!status)
         status = play_proposal(&subject, &trial.proposal, &plays->best, NULL, err);
     if (!plays->best.span_count)
-        say_why(plays, "The best can not be played through.");
+        say_why(plays, "The best cannot be played through.");
     mgl_trial_clear(&trial);
     mgl_subject_close(&subject);
     return keep_grave(status);

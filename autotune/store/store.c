@@ -171,7 +171,7 @@ static mgl_status start_log(mgl_store *store, mgl_error *err)
     }
     if (!status && strcmp(mode, "wal") != 0)
         return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                        "the file system can not share memory between processes, as the store "
+                        "the file system cannot share memory between processes, as the store "
                         "needs it; take a --store on a local disk");
     return status;
 }

@@ -26,7 +26,7 @@ mgl_status mgl_store_check_name(const char *name, mgl_error *err)
     if (plain)
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "--name",
-                    "\"%.80s\" can not be the name of a campaign: 1 to %d bytes without '/' and "
+                    "\"%.80s\" cannot be the name of a campaign: 1 to %d bytes without '/' and "
                     "controls that do not begin with '.' or '-'",
                     name ? name : "", LONGEST_NAME);
 }

@@ -135,7 +135,7 @@ mgl_status mgl_store_lock_look(mgl_store *store, const char *uuid, bool *held, m
                          ? -1
                          : open(path.bytes, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (!status && descriptor < 0 && errno != ENOENT)
-        status = mgl_fail_path(err, path.bytes, "the lock can not be looked at");
+        status = mgl_fail_path(err, path.bytes, "the lock cannot be looked at");
     if (descriptor >= 0) {
         *held = flock(descriptor, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
         close(descriptor);

@@ -82,7 +82,7 @@ static mgl_status check_file_system(const char *path, const char *folder, mgl_er
 {
     struct statfs facts;
     if (mgl_file_denied() || (statfs(path, &facts) && statfs(folder, &facts)))
-        return mgl_fail_path(err, folder, "the file system can not be asked for");
+        return mgl_fail_path(err, folder, "the file system cannot be asked for");
     uint32_t type = atomic_load(&pretended);
     const char *name = mgl_store_remote_name(type ? type : (uint32_t)facts.f_type);
     if (!name)
@@ -106,9 +106,9 @@ static mgl_status make_file(const char *path, mgl_error *err)
         return MGL_OK;
     if (descriptor < 0 && errno == EROFS)
         return mgl_fail(err, MGL_SYSTEM, path,
-                        "can not be made on a read-only file system; take another --store");
+                        "cannot be made on a read-only file system; take another --store");
     if (descriptor < 0)
-        return mgl_fail_path(err, path, "the store can not be made");
+        return mgl_fail_path(err, path, "the store cannot be made");
     close(descriptor);
     return MGL_OK;
 }

@@ -92,11 +92,11 @@ static const struct {
     {"53", MGL_SYSTEM,
      "the server has no room left; what was stored before is kept: make room there, then run the "
      "same command again"},
-    {"25006", MGL_SYSTEM, "the store can not be written: the server or this connection only reads"},
+    {"25006", MGL_SYSTEM, "the store cannot be written: the server or this connection only reads"},
     {"42501", MGL_SYSTEM, "the user of the database may not do that; ask who runs the server"},
     {"40", MGL_SYSTEM, "another process was in the way; run the same command again"},
     {"57", MGL_SYSTEM, "the server broke the statement off; run the same command again"},
-    {"22021", MGL_BAD_INPUT, "a text can not be kept in the encoding of the database"},
+    {"22021", MGL_BAD_INPUT, "a text cannot be kept in the encoding of the database"},
     {"54", MGL_BAD_INPUT, "a text is too large for the store"},
 };
 

@@ -102,7 +102,7 @@ static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
     if (status)
         return status;
     if (p->api->status(p->connection) != MGL_LIBPQ_CONNECTED)
-        return mgl_fail(err, MGL_SYSTEM, store->path, "the server can not be used: %.400s",
+        return mgl_fail(err, MGL_SYSTEM, store->path, "the server cannot be used: %.400s",
                         p->api->error(p->connection));
     p->api->on_notice(p->connection, ignore_notice, NULL);
     return MGL_OK;

@@ -186,7 +186,7 @@ mgl_status mgl_store_join(mgl_store *store, int64_t campaign, const char *device
         errno = pthread_create(&w->thread, NULL, run_heart, w);
         w->beats = !errno;
         if (errno)
-            status = mgl_fail_errno(err, "--store", "a thread can not be started");
+            status = mgl_fail_errno(err, "--store", "a thread cannot be started");
     }
     if (status)
         mgl_store_leave(w);

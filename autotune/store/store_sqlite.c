@@ -28,9 +28,9 @@ static mgl_status fail_open(const mgl_store *store, mgl_error *err)
 {
     errno = sqlite3_system_errno(store->database);
     if (errno)
-        return mgl_fail_path(err, store->path, "the store can not be opened");
+        return mgl_fail_path(err, store->path, "the store cannot be opened");
     return mgl_fail(err, MGL_BAD_INPUT, store->path,
-                    "the store can not be opened: its folder is missing or may not be used");
+                    "the store cannot be opened: its folder is missing or may not be used");
 }
 
 /* Fails with a disk error. */
@@ -68,7 +68,7 @@ mgl_status mgl_store_fail(const mgl_store *store, int code, mgl_error *err)
                         "run the same command again");
     case SQLITE_READONLY:
         return mgl_fail(err, MGL_SYSTEM, path,
-                        "the store can not be written: make the file and its folder writable, or "
+                        "the store cannot be written: make the file and its folder writable, or "
                         "take another --store");
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:

@@ -267,7 +267,7 @@ class Library:
         try:
             self._c = ctypes.CDLL(path)
         except OSError as error:
-            raise MegalithError(Code.SYSTEM, f"can not be loaded: {error}", path) from None
+            raise MegalithError(Code.SYSTEM, f"cannot be loaded: {error}", path) from None
         for name, arguments in _FALLIBLE.items():
             setattr(self, name, self._make_fallible(name, arguments))
         for name, (result, arguments) in _OTHERS.items():

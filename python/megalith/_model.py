@@ -83,7 +83,7 @@ def _make_texts(texts: List[str]) -> ctypes.Array[c_char_p]:
             raise TypeError(f"a stop text is a str, not {type(text).__name__}")
     data = [text.encode("utf-8", "surrogatepass") for text in texts]
     if any(b"\0" in text for text in data):
-        raise MegalithError(Code.USAGE, "a stop text can not hold a zero byte", "stop")
+        raise MegalithError(Code.USAGE, "a stop text cannot hold a zero byte", "stop")
     return (c_char_p * len(data))(*data)
 
 
@@ -225,7 +225,7 @@ class Model:
         self._launch: Optional[weakref.ref[Work]] = None
         name = os.fsencode(path)
         if b"\0" in name:
-            raise MegalithError(Code.USAGE, "a path can not hold a zero byte", "path")
+            raise MegalithError(Code.USAGE, "a path cannot hold a zero byte", "path")
         self._cancel = self._open_cancel()
         self._tokenizer = self._open_tokenizer(name)
         self._name = name

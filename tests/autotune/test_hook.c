@@ -101,7 +101,7 @@ START_TEST(what_is_not_there_is_an_error)
     mgl_error err = {0};
     mgl_hook *hook = open_hook("/dev/null/nowhere/hook", 0);
     ck_assert_int_ne(mgl_hook_tell(hook, "{}", 2, &err), MGL_OK);
-    ck_assert_ptr_nonnull(strstr(err.message, "can not be started"));
+    ck_assert_ptr_nonnull(strstr(err.message, "cannot be started"));
     mgl_hook_close(hook, NULL);
 }
 END_TEST

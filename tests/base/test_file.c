@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ThreadSanitizer's memcpy can not be left by a jump. */
+/* ThreadSanitizer's memcpy cannot be left by a jump. */
 #if defined(__SANITIZE_THREAD__)
 enum { CAN_JUMP = 0 };
 #elif defined(__has_feature)
@@ -361,11 +361,11 @@ START_TEST(test_what_errno_means)
 {
     mgl_error err;
     errno = ENOENT;
-    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be opened"), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_fail_path(&err, path, "cannot be opened"), MGL_BAD_INPUT);
     errno = ENOMEM;
-    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be mapped"), MGL_NO_MEMORY);
+    ck_assert_int_eq(mgl_fail_path(&err, path, "cannot be mapped"), MGL_NO_MEMORY);
     errno = EIO;
-    ck_assert_int_eq(mgl_fail_path(&err, path, "can not be read"), MGL_SYSTEM);
+    ck_assert_int_eq(mgl_fail_path(&err, path, "cannot be read"), MGL_SYSTEM);
 }
 END_TEST
 

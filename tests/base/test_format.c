@@ -148,7 +148,7 @@ START_TEST(errors_hold_nothing_else)
     mgl_fail(&err, MGL_BAD_INPUT, "fo\x1B[1mlder\n", "the name \"%.80s\" is wrong", "\x1B]0;t\a");
     ck_assert_str_eq(err.where, "fo?[1mlder?");
     ck_assert_str_eq(err.message, "the name \"?]0;t?\" is wrong");
-    mgl_fail_errno(&err, "a\x9B", "can not be opened");
+    mgl_fail_errno(&err, "a\x9B", "cannot be opened");
     ck_assert_str_eq(err.where, "a?");
     mgl_error_name(&err, "\rlist");
     ck_assert_str_eq(err.where, "?list: a?");

@@ -367,7 +367,7 @@ START_TEST(test_members_hold_zeros)
 }
 END_TEST
 
-/* What stands for U+0000 in the tree can not be written in a file; keys hold none. */
+/* What stands for U+0000 in the tree cannot be written in a file; keys hold none. */
 START_TEST(test_texts_refuse)
 {
     static const char *const files[] = {"[\"\xC0\x80\"]", "{\"\\u0000\": 1}", "[\"\\u000\"]"};

@@ -106,8 +106,8 @@ START_TEST(test_errors)
     ck_assert_int_eq(mgl_fail_memory(&err, 77), MGL_NO_MEMORY);
     ck_assert_ptr_nonnull(strstr(err.message, "77 bytes"));
     errno = ENOSPC;
-    ck_assert_int_eq(mgl_fail_errno(&err, "f", "can not be written"), MGL_SYSTEM);
-    ck_assert_str_eq(err.message, "can not be written: No space left on device");
+    ck_assert_int_eq(mgl_fail_errno(&err, "f", "cannot be written"), MGL_SYSTEM);
+    ck_assert_str_eq(err.message, "cannot be written: No space left on device");
 }
 END_TEST
 

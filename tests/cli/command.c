@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* cJSON's strings can not hold U+0000: while they are compared, this control character stands for
+/* cJSON's strings cannot hold U+0000: while they are compared, this control character stands for
  * it. */
 #define ZERO "\\u001f"
 
@@ -104,7 +104,7 @@ command command_start_with(const char *line, int input, int ignored)
         dup2(out[1], 1);
         dup2(err[1], 2);
         execv(argv[0], argv);
-        dprintf(2, "can not run %s: %s\n", argv[0], strerror(errno));
+        dprintf(2, "cannot run %s: %s\n", argv[0], strerror(errno));
         _exit(99);
     }
     close(out[1]);

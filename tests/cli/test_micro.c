@@ -132,7 +132,7 @@ static void fails(const char *line, int code, const char *says)
     command_clear(&result);
 }
 
-/* What passed no gates of a device is not kept, and what was not kept can not be taken back. */
+/* What passed no gates of a device is not kept, and what was not kept cannot be taken back. */
 START_TEST(promotion_needs_a_device)
 {
     char line[600];

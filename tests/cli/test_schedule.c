@@ -179,7 +179,7 @@ START_TEST(config_changes_the_schedule)
 }
 END_TEST
 
-/* What lower is asked for and can not give. */
+/* What lower is asked for and cannot give. */
 typedef struct lower_case {
     const char *flags;
     int code;
@@ -615,7 +615,7 @@ START_TEST(sarif_of_a_model_that_is_none_is_a_log)
 }
 END_TEST
 
-/* A schedule that can not be written whole leaves what stood there. */
+/* A schedule that cannot be written whole leaves what stood there. */
 START_TEST(writes_all_or_nothing)
 {
     struct rlimit old, small;

@@ -227,7 +227,7 @@ const damaged_model damaged_models[] = {
      "tie_word_embeddings: must be true or false"},
     {"config-theta-negative", false, REPLACE, CONFIG, "10000.0", "-1", 0, "rope_theta"},
 
-    /* config.json: what can not be represented */
+    /* config.json: what cannot be represented */
     {"config-architecture-escape", false, REPLACE, CONFIG, "LlamaForCausalLM",
      "\\u001b[2J\\u009b31m\\n\\u202ETheirs\\u007f", 0, "?[2J?31m??Theirs? is not supported"},
     {"config-architecture-long", false, REPLACE, CONFIG, "LlamaForCausalLM",

@@ -12,7 +12,7 @@ static command_result run_model(const damaged_model *model, int index)
 {
     char folder[512];
     snprintf(folder, sizeof folder, "%s/%d", scratch_folder(), index);
-    ck_assert_msg(write_damaged_model(model, folder), "%s can not be made", model->name);
+    ck_assert_msg(write_damaged_model(model, folder), "%s cannot be made", model->name);
     return command_runf("run %s --device cpu --prompt-ids 1 --max-tokens 1 --sample --seed 1",
                         folder);
 }

@@ -50,7 +50,7 @@ START_TEST(test_damaged)
     mgl_checkpoint *checkpoint;
     mgl_error err = {0};
     char said[sizeof err.where + sizeof err.message + 2];
-    ck_assert_msg(write_damaged_model(model, folder), "%s can not be made", model->name);
+    ck_assert_msg(write_damaged_model(model, folder), "%s cannot be made", model->name);
     mgl_status status = mgl_import(folder, &checkpoint, &err);
     if (!status && checkpoint->generation.invalid) { /* an error of those who sample */
         err = *checkpoint->generation.invalid;

@@ -14,7 +14,7 @@ int main(int count, char **arguments)
     for (size_t i = 0; i < damaged_model_count; i++) {
         snprintf(path, sizeof path, "%s/%s", arguments[1], damaged_models[i].name);
         if (!write_damaged_model(&damaged_models[i], path)) {
-            fprintf(stderr, "%s can not be written\n", path);
+            fprintf(stderr, "%s cannot be written\n", path);
             return 2;
         }
         printf("%s\t%s\n", damaged_models[i].name, damaged_models[i].message);

@@ -118,7 +118,7 @@ static int write_file(const char *path, const char *text)
     }
     FILE *file = fopen(path, "w");
     if (!file || fputs(text, file) < 0 || fclose(file) != 0) {
-        snprintf(program.log, sizeof program.log, "%s can not be written", path);
+        snprintf(program.log, sizeof program.log, "%s cannot be written", path);
         return FAILED;
     }
     return 0;

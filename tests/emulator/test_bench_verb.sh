@@ -75,5 +75,5 @@ cp "$record" "$scratch/first"
 bench "Fake GPU 9000" $shape --tokens 1 --quiet
 if grep -q 'are not known' "$scratch/err"; then fail "it was met twice"; fi
 cmp "$record" "$scratch/first" || fail "the record was written over"
-"$fit" "$record" >"$scratch/out" 2>"$scratch/err" || fail "fit_costs can not read the record"
+"$fit" "$record" >"$scratch/out" 2>"$scratch/err" || fail "fit_costs cannot read the record"
 says out '^MGL_COST_DEVICE("Fake GPU 9000", "sm_90a",$'

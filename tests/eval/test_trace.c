@@ -432,7 +432,7 @@ START_TEST(no_events_at_all)
 }
 END_TEST
 
-/* Times in an order that can not be: they are told in order all the same. */
+/* Times in an order that cannot be: they are told in order all the same. */
 START_TEST(times_out_of_order)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);

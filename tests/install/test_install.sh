@@ -96,7 +96,7 @@ ends 2 'no such folder' "$work/check" nowhere sm_90a:132
 ends 1 'is not one of' "$work/check" "$model" sm_1:1
 code=0
 words=$(LD_LIBRARY_PATH=$libdir "$work/shared" "$model" "$prompt" 2>&1 >/dev/full) || code=$?
-[ "$code" = 8 ] && [ "$words" = 'standard output can not be written' ] ||
+[ "$code" = 8 ] && [ "$words" = 'standard output cannot be written' ] ||
     fail "generate: exit $code and '$words' where nothing can be written"
 # The archive by name, and whatever it asks for.
 # shellcheck disable=SC2046

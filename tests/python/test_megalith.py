@@ -118,7 +118,7 @@ class Installed(Case):
         program = "import megalith; megalith.library_version()"
         done = run_python(program, MEGALITH_LIBRARY="/nonexistent/libmegalith.so")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("MegalithError: /nonexistent/libmegalith.so: can not be loaded", done.stderr)
+        self.assertIn("MegalithError: /nonexistent/libmegalith.so: cannot be loaded", done.stderr)
 
     def test_a_library_without_the_functions(self) -> None:
         program = "import ctypes.util, megalith; megalith.library_version()"

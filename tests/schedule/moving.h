@@ -17,7 +17,7 @@ extern mgl_program *program;
 void start(int variant);
 void finish(void);
 
-/* Fails the test where they can not be read. Release with mgl_moves_clear. */
+/* Fails the test where they cannot be read. Release with mgl_moves_clear. */
 mgl_moves moves_of(const char *text);
 
 #define EACH_KIND                                                                                  \

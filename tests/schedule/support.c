@@ -11,7 +11,7 @@ mgl_text fixture(const char *path)
     size_t n;
     snprintf(whole, sizeof whole, "%s/%s", MGL_SOURCE_DIR, path);
     FILE *file = fopen(whole, "rb");
-    ck_assert_msg(file != NULL, "%s can not be opened", whole);
+    ck_assert_msg(file != NULL, "%s cannot be opened", whole);
     mgl_text_append(&text, "", 0);
     while ((n = fread(block, 1, sizeof block, file)) > 0)
         mgl_text_append(&text, block, n);
@@ -60,7 +60,7 @@ int each_file(const char *folder, void (*each)(const char *path, const char *nam
     struct dirent **entries;
     snprintf(path, sizeof path, "%s/%s", MGL_SOURCE_DIR, folder);
     int count = scandir(path, &entries, is_visible, alphasort);
-    ck_assert_msg(count >= 0, "%s can not be listed", path);
+    ck_assert_msg(count >= 0, "%s cannot be listed", path);
     for (int i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         each(path, entries[i]->d_name, user);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of a file of the source tree, with a 0 behind them; aborts the test when it can not be
+/* The bytes of a file of the source tree, with a 0 behind them; aborts the test when it cannot be
  * read. Release with mgl_text_clear. */
 mgl_text fixture(const char *path);
 

@@ -457,7 +457,7 @@ static int panels_by(const mgl_program *second, mgl_variant variant)
 }
 
 /* The same by warpgroups: of sm_90a alone, four warps each, and all of a list. A config that leaves
- * it open has them where they can, and teams where they can not. */
+ * it open has them where they can, and teams where they cannot. */
 START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 {
     static const struct {

@@ -98,7 +98,7 @@ static void write_file(const char *object, const char *ending, const char *bytes
     snprintf(path, sizeof path, "%s/%s.%s%s", at.folder, at.name, object, ending);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(bytes, 1, length, file) != length || fclose(file)) {
-        fprintf(stderr, "dump_kernels: %s can not be written\n", path);
+        fprintf(stderr, "dump_kernels: %s cannot be written\n", path);
         exit(2);
     }
 }

@@ -478,7 +478,7 @@ static verdict judge_refusal(const job *j, const trial *t, const outcome *o)
 }
 
 /* Of a run that ended by itself. With the code of the reference it may have another answer when it
- * refuses something else, or can not say what it found. */
+ * refuses something else, or cannot say what it found. */
 static verdict judge_end(const job *j, const trial *t, output_state output, const outcome *o)
 {
     const scenario *s = &fail_scenarios[t->scenario];

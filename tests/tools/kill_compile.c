@@ -124,7 +124,7 @@ static int count_temporaries(void)
     int count = 0;
     DIR *entries = opendir(work);
     if (!entries)
-        fail("the folder can not be listed");
+        fail("the folder cannot be listed");
     for (const struct dirent *entry = readdir(entries); entry; entry = readdir(entries)) {
         const char *name = entry->d_name;
         if (!strncmp(name, "x.mega" MGL_OUTPUT_MARK, strlen("x.mega" MGL_OUTPUT_MARK)))
@@ -173,7 +173,7 @@ static void kill_one(int number, double length, counts *c)
     int status;
     unlink(output);
     if (number % 2 && link(earlier.path, output))
-        fail("the earlier file can not be put in its place");
+        fail("the earlier file cannot be put in its place");
     double moment = draw_moment(length);
     pid_t child = start(output, CAPACITY);
     sleep_s(moment);

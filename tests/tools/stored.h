@@ -20,7 +20,7 @@ typedef struct stored {
     bool ordered; /* the numbers of its trials are 1, 2, ... */
 } stored;
 
-/* Reads the campaign of that name. A store that stands and can not be read is an error. */
+/* Reads the campaign of that name. A store that stands and cannot be read is an error. */
 mgl_status stored_read(const char *path, const char *name, stored *out, mgl_error *err);
 /* Whether what is there has no gap, nothing twice, and is the beginning of `whole`. */
 bool stored_agrees(const stored *part, const stored *whole);

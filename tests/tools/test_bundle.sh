@@ -26,4 +26,4 @@ for test in test_cli_talk test_processors test_shapes; do
 done
 mv bin/megalith bin/gone
 if bin/test_cli_talk cpu >"$scratch/log" 2>&1; then exit 1; fi
-grep -q 'can not run' "$scratch/log"
+grep -q 'cannot run' "$scratch/log"

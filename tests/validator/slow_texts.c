@@ -18,7 +18,7 @@ static void read_base(void)
     if (file)
         fclose(file);
     if (length == 0) {
-        fprintf(stderr, "accept_flags.mls can not be read\n");
+        fprintf(stderr, "accept_flags.mls cannot be read\n");
         exit(1);
     }
     base[length] = 0;
@@ -232,7 +232,7 @@ static void write_signals(mgl_text *to, int count)
     write_queues(to, count, OWN_COLUMNS, put_one_counter, put_signals);
 }
 
-/* Thresholds below the number of signals, of which a proof asks who can not be missing. */
+/* Thresholds below the number of signals, of which a proof asks who cannot be missing. */
 static void put_partial(mgl_text *to, int queue, int count)
 {
     for (int i = 0; i < count && queue % 2 == 0; i++) {

@@ -241,7 +241,7 @@ static bool has_kernel(damaged_base *base, const mgl_program *program, int most,
     return true;
 }
 
-/* The same on the CUDA machine, or it says that it can not run it. */
+/* The same on the CUDA machine, or it says that it cannot run it. */
 static bool runs_on_device(const damaged_base *base, const mgl_program *program, const char *what,
                            damaged_counts *counts)
 {
@@ -359,7 +359,7 @@ static bool is_runnable(const mgl_program *program, const mgl_verdict *verdict)
     return runs;
 }
 
-/* `reshaped`: a rejected schedule may touch what is not its own, and can not be run. */
+/* `reshaped`: a rejected schedule may touch what is not its own, and cannot be run. */
 static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint64_t round,
                   const damaged_device *device, const char *what, damaged_counts *counts)
 {

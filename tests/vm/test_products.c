@@ -27,7 +27,7 @@ static void find_sets(void)
         if (mgl_products_find(names[i], &sets[set_count]))
             set_count++;
         else
-            printf("SKIPPED: the set %s, which this CPU can not run\n", names[i]);
+            printf("SKIPPED: the set %s, which this CPU cannot run\n", names[i]);
     }
 }
 

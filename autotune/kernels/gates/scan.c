@@ -197,7 +197,7 @@ static mgl_status scan_expanded(scan *s, const mgl_tokens *words, mgl_error *err
     return status;
 }
 
-/* A text whose launch region can not be read has no tunables. */
+/* A text whose launch region cannot be read has no tunables. */
 static mgl_status scan_branches(const mgl_kernel_unit *unit, const char *text, size_t length,
                                 const mgl_tokens *words, mgl_scan_fault *fault, mgl_error *err)
 {

@@ -95,7 +95,7 @@ static bool is_filtered(pid_t pid)
     return filtered;
 }
 
-/* What this machine can not refuse is told, and test_sandbox says so. */
+/* What this machine cannot refuse is told, and test_sandbox says so. */
 START_TEST(executor_and_referee_are_in_the_sandbox)
 {
     mgl_runner_device device;

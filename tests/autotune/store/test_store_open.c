@@ -371,10 +371,10 @@ START_TEST(read_only_disk_can_be_read)
     ck_assert_int_eq(mgl_store_find_campaign(store, NULL, &campaign, &err), MGL_OK);
     ck_assert_int_eq(store_count_whole(store, campaign.id, 20), 20);
     ck_assert_int_eq(mgl_store_add_event(store, campaign.id, "keep", "text", &err), MGL_SYSTEM);
-    says("can not be written");
+    says("cannot be written");
     mgl_store_close(store);
     ck_assert_int_eq(try_open(store_path("disk/a%b.db"), true), MGL_SYSTEM);
-    says("can not be written");
+    says("cannot be written");
     ck_assert_int_eq(try_open(store_path("disk/new.db"), true), MGL_SYSTEM);
     says("read-only");
     mgl_campaign_record_clear(&campaign);
@@ -389,7 +389,7 @@ START_TEST(store_that_is_read_is_not_written)
     make_store(path);
     ck_assert_int_eq(mgl_store_open(path, false, &store, &err), MGL_OK);
     ck_assert_int_eq(mgl_store_add_event(store, 1, "keep", "text", &err), MGL_SYSTEM);
-    says("can not be written");
+    says("cannot be written");
     mgl_store_close(store);
 }
 END_TEST

@@ -220,7 +220,7 @@ START_TEST(there_is_none)
 }
 END_TEST
 
-/* One that can not be read is in nobody's way until it is chosen. */
+/* One that cannot be read is in nobody's way until it is chosen. */
 START_TEST(a_bad_template_among_good_ones)
 {
     write_file("chat_template.jinja", "D");

@@ -146,7 +146,7 @@ static void empty_cache(const bench *b)
     char command[MAX_PATH + 64];
     snprintf(command, sizeof command, "rm -f '%s'/*.kernel", b->cache);
     if (system(command))
-        fail(b->cache, "can not be emptied");
+        fail(b->cache, "cannot be emptied");
 }
 
 /* ---- measuring ------------------------------------------------------------------------------ */

@@ -108,10 +108,10 @@ static char *map_file(size_t bytes)
 {
     FILE *file = tmpfile();
     if (!file || ftruncate(fileno(file), (off_t)bytes))
-        fail("a temporary file", "can not be made");
+        fail("a temporary file", "cannot be made");
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
     if (memory == MAP_FAILED)
-        fail("a temporary file", "can not be mapped");
+        fail("a temporary file", "cannot be mapped");
     fclose(file);
     return memory;
 }

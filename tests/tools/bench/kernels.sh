@@ -144,7 +144,7 @@ take() {
     "$megalith" kernel prompt "$unit" --region "$2" --task 'Begin from the plain text.' --scan-only >/dev/null &&
         "$megalith" kernel submit "$texts/$1.cuh" --bare --unit "$unit" --scan-only --json >"$home/begin.json"
     [ $? -eq 13 ] && return
-    echo "kernels.sh: $1 can not be begun with" >&2
+    echo "kernels.sh: $1 cannot be begun with" >&2
     cat "$home/begin.json" >&2
     return 1
 }

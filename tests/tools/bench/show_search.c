@@ -73,7 +73,7 @@ static void write_poor(mgl_schedule_config *poor)
     FILE *file = fopen(options.config, "w");
     if (!file || text.failed || fwrite(text.bytes, 1, text.length, file) != text.length ||
         fclose(file)) {
-        fprintf(stderr, "%s: %s can not be written\n", show_name, options.config);
+        fprintf(stderr, "%s: %s cannot be written\n", show_name, options.config);
         exit(1);
     }
     mgl_text_clear(&text);

@@ -185,7 +185,7 @@ START_TEST(what_was_left_is_kept)
 }
 END_TEST
 
-/* The compiler can not say how long it takes; that it has ended is told once. */
+/* The compiler cannot say how long it takes; that it has ended is told once. */
 START_TEST(waiting_for_the_compiler_is_told)
 {
     heard.releases_at = 2;

@@ -25,7 +25,7 @@ enum { FAILED = 6, NONE = -1, ONE_TEXT = MGL_OBJECTS };
 
 static struct {
     int major, minor, linker_major, linker_minor;
-    int bad;           /* the object that can not be compiled */
+    int bad;           /* the object that cannot be compiled */
     int pause_ms;      /* that a compilation takes */
     bool refuses;      /* the linker takes nothing */
     atomic_int *abort; /* set by the first compilation; may be NULL */

@@ -291,7 +291,7 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 /* Another number of warps is another order on the tapes: nothing can be copied, and a graph that
- * has no weights can not give them. */
+ * has no weights cannot give them. */
 START_TEST(weights_that_can_not_be_read_leave_the_old)
 {
     mgl_error err;
