@@ -322,7 +322,6 @@ static bool substitute(expander *x, const macro *m, const arguments *a, int line
                 !memcmp(t.text, m->parameters[p].text, (size_t)t.length))
                 parameter = p;
         t.line = line;
-        t.foreign = true;
         t.starts = false;
         if (parameter < 0 ? !put(x, out, &t) : !expand_list(x, &a->of[parameter], out, depth + 1))
             return false;

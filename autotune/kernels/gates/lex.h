@@ -25,10 +25,9 @@ typedef struct mgl_token {
     mgl_token_kind kind;
     const char *text; /* (length) in the source text */
     int length;
-    int line;     /* from 1 */
-    bool starts;  /* the first token of its line; continued lines count as one */
-    bool apart;   /* separated from the previous token */
-    bool foreign; /* set by the scan: from the body of a macro */
+    int line;    /* from 1 */
+    bool starts; /* the first token of its line; continued lines count as one */
+    bool apart;  /* separated from the previous token */
 } mgl_token;
 
 typedef struct mgl_tokens {

@@ -238,9 +238,8 @@ mgl_feedback *mgl_edit_span_loop(mgl_edit_span *s)
 
 const char *mgl_edit_span_text(const mgl_edit_span *s, size_t *length)
 {
-    size_t ignored;
     *length = s->made.length;
-    return mgl_feedback_code(s->loop, &ignored) ? s->made.bytes : NULL;
+    return mgl_feedback_code(s->loop) ? s->made.bytes : NULL;
 }
 
 const char *mgl_edit_span_before(const mgl_edit_span *s, size_t *length)

@@ -73,9 +73,8 @@ bool mgl_feedback_ended(const mgl_feedback *f)
     return f->good.length > 0 || f->calls >= f->options.calls;
 }
 
-const char *mgl_feedback_code(const mgl_feedback *f, size_t *length)
+const char *mgl_feedback_code(const mgl_feedback *f)
 {
-    *length = f->good.length;
     return f->good.length ? f->good.bytes : NULL;
 }
 

@@ -74,7 +74,7 @@ mgl_status mgl_feedback_run(mgl_feedback *feedback, mgl_model_client *model_clie
 int mgl_feedback_count(const mgl_feedback *feedback); /* calls so far */
 bool mgl_feedback_ended(const mgl_feedback *feedback);
 /* The good text; NULL: none so far. */
-const char *mgl_feedback_code(const mgl_feedback *feedback, size_t *length);
+const char *mgl_feedback_code(const mgl_feedback *feedback);
 /* The verdict of the last call; NULL before the first call. */
 const mgl_trial_verdict *mgl_feedback_verdict(const mgl_feedback *feedback);
 
