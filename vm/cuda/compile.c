@@ -129,9 +129,9 @@ bool mgl_cuda_cache_path(char *path, size_t length)
     int n = 0;
     if (own && own[0])
         n = snprintf(path, length, "%s", own);
-    else if (cache && cache[0])
+    else if (cache && cache[0] == '/') /* the XDG specification: ignore relative paths */
         n = snprintf(path, length, "%s/megalith", cache);
-    else if (home && home[0])
+    else if (home && home[0] == '/')
         n = snprintf(path, length, "%s/.cache/megalith", home);
     return n > 0 && (size_t)n < length;
 }

@@ -156,7 +156,8 @@ mgl_status mgl_cuda_compile_sources(const mgl_cuda_source *sources, int count, c
                                     mgl_error *err);
 
 /* Folder of compiled kernels: $MEGALITH_CACHE, or $XDG_CACHE_HOME/megalith, or ~/.cache/megalith.
- * False if none is set, or the path is too long. */
+ * XDG_CACHE_HOME and HOME count if they are absolute paths. False if none is set, or the path is
+ * too long. */
 bool mgl_cuda_cache_path(char *path, size_t length);
 
 /* Events of the last launch of a machine opened with trace_epochs: (trace_epochs, task_count).

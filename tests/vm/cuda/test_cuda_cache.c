@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "vm/cuda/cache.h"
+#include "vm/cuda/cuda.h"
 
 static char folder[64];
 
@@ -36,6 +37,28 @@ static void path_of(char *path, size_t size, const char *key)
 {
     snprintf(path, size, "%s/%s.kernel", folder, key);
 }
+
+/* The XDG specification: a relative path in a variable is ignored, as in base/data_folder.h. */
+START_TEST(the_folder_is_absolute)
+{
+    static const struct {
+        const char *own, *cache, *home, *path;
+    } rows[] = {{"", "/cache", "/home", "/cache/megalith"},
+                {"", "cache", "/home", "/home/.cache/megalith"},
+                {"", "", "/home", "/home/.cache/megalith"},
+                {"", "./cache", "home", NULL},
+                {"here", "/cache", "/home", "here"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[64];
+        setenv("MEGALITH_CACHE", rows[i].own, 1);
+        setenv("XDG_CACHE_HOME", rows[i].cache, 1);
+        setenv("HOME", rows[i].home, 1);
+        ck_assert_int_eq(mgl_cuda_cache_path(path, sizeof path), rows[i].path != NULL);
+        if (rows[i].path)
+            ck_assert_str_eq(path, rows[i].path);
+    }
+}
+END_TEST
 
 START_TEST(what_is_kept_comes_back)
 {
@@ -77,7 +100,7 @@ START_TEST(a_damaged_file_counts_as_missing)
 }
 END_TEST
 
-START_TEST(a_folder_that_can_not_be_made_is_told)
+START_TEST(a_folder_that_cannot_be_made_is_told)
 {
     char reason[400] = "", path[128];
     snprintf(path, sizeof path, "%s/file", folder);
@@ -243,10 +266,11 @@ int main(void)
     TCase *tests = tcase_create("cuda_cache");
     suite_add_tcase(suite, tests);
     tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, the_folder_is_absolute);
     tcase_add_test(tests, what_is_kept_comes_back);
     tcase_add_test(tests, a_damaged_file_counts_as_missing);
     tcase_add_test(tests, what_was_left_is_removed);
-    tcase_add_test(tests, a_folder_that_can_not_be_made_is_told);
+    tcase_add_test(tests, a_folder_that_cannot_be_made_is_told);
     tcase_add_test(tests, processes_share_a_folder);
     tcase_add_test(tests, the_oldest_are_trimmed);
     tcase_add_test(tests, what_was_got_is_not_old);
