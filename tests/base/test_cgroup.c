@@ -257,7 +257,7 @@ static const char *const damaged[][2] = {
 };
 enum { DAMAGED = sizeof damaged / sizeof *damaged };
 
-START_TEST(what_can_not_be_read_has_no_limit)
+START_TEST(what_cannot_be_read_has_no_limit)
 {
     put("proc/self/cgroup", damaged[_i][0]);
     put("proc/self/mountinfo", damaged[_i][1]);
@@ -281,7 +281,7 @@ int main(void)
     tcase_add_test(cases, a_group_of_version_1_limits);
     tcase_add_test(cases, a_group_that_is_out_of_sight_limits);
     tcase_add_test(cases, processors_follow_the_limit);
-    tcase_add_loop_test(cases, what_can_not_be_read_has_no_limit, 0, DAMAGED);
+    tcase_add_loop_test(cases, what_cannot_be_read_has_no_limit, 0, DAMAGED);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -172,7 +172,7 @@ static const struct {
     {"compile %s --schedule s.mls --prompt-tokens 9 -o again.mega", 1, "leave out prompt"},
 };
 
-START_TEST(what_is_fixed_can_not_be_asked_for)
+START_TEST(what_is_fixed_cannot_be_asked_for)
 {
     command_result result = command_runf(refusals[_i].line, compiled);
     ck_assert_msg(result.code == refusals[_i].code, "exit %d: %s", result.code, result.err);
@@ -318,7 +318,7 @@ int main(void)
     tcase_add_test(tests, json_says_what_was_written);
     tcase_add_test(tests, a_file_has_room_for_several_replies);
     tcase_add_test(tests, a_schedule_can_be_compiled);
-    tcase_add_loop_test(tests, what_is_fixed_can_not_be_asked_for, 0,
+    tcase_add_loop_test(tests, what_is_fixed_cannot_be_asked_for, 0,
                         (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, what_it_has_can_be_asked_for);
     tcase_add_test(tests, a_damaged_file_is_refused);

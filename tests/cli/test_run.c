@@ -733,7 +733,7 @@ START_TEST(reader_goes_away)
 }
 END_TEST
 
-START_TEST(output_can_not_be_written)
+START_TEST(output_cannot_be_written)
 {
     static const char *const ways[] = {">/dev/full", ">&-"};
     char line[2000];
@@ -782,7 +782,7 @@ int main(void)
     tcase_add_test(tests, interrupted_while_streaming);
     tcase_add_loop_test(tests, interrupted_with_json, 0, 6);
     tcase_add_test(tests, reader_goes_away);
-    tcase_add_test(tests, output_can_not_be_written);
+    tcase_add_test(tests, output_cannot_be_written);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

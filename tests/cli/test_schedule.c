@@ -428,7 +428,7 @@ START_TEST(explains_for_a_device_that_has_costs)
 }
 END_TEST
 
-START_TEST(has_no_time_for_what_it_can_not_run)
+START_TEST(has_no_time_for_what_it_cannot_run)
 {
     command_result result = command_runf("explain %s", schedule);
     ck_assert_int_eq(result.code, 2);
@@ -660,7 +660,7 @@ int main(void)
     tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);
     tcase_add_loop_test(tests, has_no_time_for_rows_without_a_list, 0, UNLISTED);
     tcase_add_test(tests, explains_for_a_device_that_has_costs);
-    tcase_add_test(tests, has_no_time_for_what_it_can_not_run);
+    tcase_add_test(tests, has_no_time_for_what_it_cannot_run);
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);
     tcase_add_test(tests, sarif_of_what_does_not_parse_names_the_line);

@@ -23,7 +23,7 @@ static int count_files(void)
     return count;
 }
 
-START_TEST(file_that_can_not_be_written)
+START_TEST(file_that_cannot_be_written)
 {
     command_result result = command_runf("trace %s -o /nowhere/trace.json", model_path("tales-5m"));
     ck_assert_int_eq(result.code, 2);
@@ -108,7 +108,7 @@ int main(void)
     Suite *suite = suite_create("cli trace");
     TCase *tests = tcase_create("trace");
     tcase_set_timeout(tests, 250);
-    tcase_add_test(tests, file_that_can_not_be_written);
+    tcase_add_test(tests, file_that_cannot_be_written);
     tcase_add_test(tests, file_that_is_a_folder);
     tcase_add_test(tests, without_a_device_nothing_is_written);
     tcase_add_test(tests, traces_a_launch);

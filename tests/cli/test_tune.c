@@ -582,7 +582,7 @@ START_TEST(tune_writes_its_report)
 }
 END_TEST
 
-START_TEST(a_report_that_can_not_be_written_is_said_first)
+START_TEST(a_report_that_cannot_be_written_is_said_first)
 {
     const char *store = scratch_store("nowhere");
     command_result made = tune(store, "--trials 2 --report /dev/null/nowhere/page.html");
@@ -692,7 +692,7 @@ int main(void)
     tcase_add_test(tests, a_report_is_one_page);
     tcase_add_test(tests, tune_writes_its_report);
     tcase_add_test(tests, a_report_does_not_replace_its_store);
-    tcase_add_test(tests, a_report_that_can_not_be_written_is_said_first);
+    tcase_add_test(tests, a_report_that_cannot_be_written_is_said_first);
     tcase_add_test(tests, what_has_ended_is_not_stopped);
     tcase_add_test(tests, what_is_deleted_is_gone);
     tcase_add_test(tests, every_word_has_help);

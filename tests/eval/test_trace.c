@@ -311,7 +311,7 @@ END_TEST
 
 /* Clocks that disagree: a writer seems to begin when its readers are done. The chain's parts sum to
  * it still. */
-START_TEST(chain_of_times_that_can_not_be)
+START_TEST(chain_of_times_that_cannot_be)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
     int writer = l.program->task_count + task_of(l.program, MGL_OP_NORM_SWIGLU, 0);
@@ -637,7 +637,7 @@ int main(void)
     tcase_add_loop_test(tests, summary_of_a_layer, lo, hi);
     tcase_add_loop_test(tests, longest_chain, lo, hi);
     tcase_add_loop_test(tests, chain_goes_through_the_last_writer, lo, hi);
-    tcase_add_loop_test(tests, chain_of_times_that_can_not_be, lo, hi);
+    tcase_add_loop_test(tests, chain_of_times_that_cannot_be, lo, hi);
     tcase_add_test(tests, writers_are_those_of_the_words_read);
     tcase_add_loop_test(tests, steps_are_in_order, lo, hi);
     tcase_add_test(tests, flags_are_waited_for);

@@ -178,7 +178,7 @@ START_TEST(a_move_makes_another_plan)
 }
 END_TEST
 
-START_TEST(what_can_not_be_lowered_is_refused)
+START_TEST(what_cannot_be_lowered_is_refused)
 {
     mgl_plan_options options = of_tales();
     options.moves = "rows layer=0 step=o from=1 to=2 count=1\nsideways\n";
@@ -385,7 +385,7 @@ START_TEST(a_price_is_the_same_every_time)
 }
 END_TEST
 
-START_TEST(what_can_not_be_priced_is_refused)
+START_TEST(what_cannot_be_priced_is_refused)
 {
     int line;
     mgl_plan *broken = lose_wait(&line);
@@ -557,7 +557,7 @@ int main(void)
     tcase_add_test(tests, an_empty_text_is_no_plan);
     tcase_add_test(tests, a_shape_is_lowered);
     tcase_add_test(tests, a_move_makes_another_plan);
-    tcase_add_test(tests, what_can_not_be_lowered_is_refused);
+    tcase_add_test(tests, what_cannot_be_lowered_is_refused);
     tcase_add_test(tests, what_the_validator_refuses_is_no_plan);
     tcase_add_test(tests, options_that_contradict_are_refused);
     tcase_add_test(tests, a_lowered_plan_is_accepted);
@@ -570,7 +570,7 @@ int main(void)
     tcase_add_test(tests, a_price_is_the_sum_of_its_parts);
     tcase_add_test(tests, an_older_price_has_no_parts);
     tcase_add_test(tests, a_price_is_the_same_every_time);
-    tcase_add_test(tests, what_can_not_be_priced_is_refused);
+    tcase_add_test(tests, what_cannot_be_priced_is_refused);
     tcase_add_test(tests, a_text_from_anywhere_is_asked_everything);
     tcase_add_test(tests, null_is_refused);
     tcase_add_test(tests, a_struct_without_its_size_is_refused);

@@ -190,7 +190,7 @@ class Tokens(OneModel):
         self.assertEqual(self.model.capacity, 1024)
         self.assertEqual((self.model.device, self.model.dtype), ("cpu", "f32"))
 
-    def test_ids_that_can_not_be(self) -> None:
+    def test_ids_that_cannot_be(self) -> None:
         self.assert_refused(Code.BAD_INPUT, "outside the vocabulary", self.model.detokenize, [913])
         self.assert_refused(Code.BAD_INPUT, "32 bits", self.model.detokenize, [1 << 40])
         self.assert_refused(Code.USAGE, "token: is -1", self.model.token_bytes, -1)
@@ -479,7 +479,7 @@ class Models(Case):
             replies = [m.generate("Once there was", max_tokens=8).text() for m in (model, other)]
             self.assertEqual(*replies)
 
-    def test_models_that_can_not_be_opened(self) -> None:
+    def test_models_that_cannot_be_opened(self) -> None:
         error = self.assert_refused(Code.BAD_INPUT, "nonexistent", megalith.Model, "/nonexistent")
         self.assertTrue(error.message)
         self.assert_refused(Code.USAGE, "unknown device", megalith.Model, TALES, device="tpu")
@@ -628,7 +628,7 @@ class Penalties(Case):
                 text = model.generate("Once there was", **plain, **penalty).text()
                 self.assertNotEqual(text, greedy)
 
-    def test_those_that_can_not_be(self) -> None:
+    def test_those_that_cannot_be(self) -> None:
         with open_model(penalties=True) as model:
             for value in (0, -1, float("nan"), 1e9, float("inf")):
                 self.assert_refused(

@@ -215,7 +215,7 @@ START_TEST(sends_nothing_of_this_machine)
 }
 END_TEST
 
-START_TEST(data_can_not_leave_its_borders)
+START_TEST(data_cannot_leave_its_borders)
 {
     mgl_chat_options options = options_with("https://example.com/");
     mgl_trial trial = {.number = 1, .verdict.outcome = MGL_OUTCOME_REJECTED, .p_value = -1};
@@ -298,7 +298,7 @@ int main(void)
     Suite *suite = suite_create("chat");
     TCase *tests = tcase_create("chat"), *alone = tcase_create("alone");
     tcase_add_checked_fixture(alone, setup, teardown);
-    tcase_add_test(alone, data_can_not_leave_its_borders);
+    tcase_add_test(alone, data_cannot_leave_its_borders);
     tcase_add_test(alone, the_request_is_a_golden);
     tcase_add_test(alone, the_key_leaves_the_environment);
     tcase_add_test(alone, a_key_file_is_its_owners_alone);

@@ -171,7 +171,7 @@ START_TEST(without_a_file_nobody_waits)
 }
 END_TEST
 
-START_TEST(a_file_that_can_not_be_is_told)
+START_TEST(a_file_that_cannot_be_is_told)
 {
     mgl_device_lock turn;
     mgl_error err = {0};
@@ -210,7 +210,7 @@ int main(void)
     tcase_add_test(tests, who_stops_waiting_wishes_nothing);
     tcase_add_test(tests, a_turn_ends_with_its_process);
     tcase_add_test(tests, without_a_file_nobody_waits);
-    tcase_add_test(tests, a_file_that_can_not_be_is_told);
+    tcase_add_test(tests, a_file_that_cannot_be_is_told);
     tcase_add_test(tests, a_failure_is_no_wait);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);

@@ -396,7 +396,7 @@ START_TEST(more_queues_than_fit_are_refused)
 END_TEST
 
 /* The validator takes it; the kernel has no room for so much in a record. */
-START_TEST(what_the_kernel_can_not_run_is_refused)
+START_TEST(what_the_kernel_cannot_run_is_refused)
 {
     mgl_error err;
     mgl_vm *vm = open_vm(0);
@@ -492,7 +492,7 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 /* A tensor that neither the old program has nor the graph. */
-START_TEST(weights_that_can_not_be_read_leave_the_old)
+START_TEST(weights_that_cannot_be_read_leave_the_old)
 {
     mgl_error err;
     mgl_program *other = program_for(graph, "sm_90a:4", &second);
@@ -629,11 +629,11 @@ int main(void)
     tcase_add_test(tests, another_variant_is_refused);
     tcase_add_test(tests, what_the_architecture_has_not_is_refused);
     tcase_add_test(tests, more_queues_than_fit_are_refused);
-    tcase_add_test(tests, what_the_kernel_can_not_run_is_refused);
+    tcase_add_test(tests, what_the_kernel_cannot_run_is_refused);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
     tcase_add_test(tests, every_driver_call_may_fail);
     tcase_add_test(tests, every_allocation_may_fail);
-    tcase_add_test(tests, weights_that_can_not_be_read_leave_the_old);
+    tcase_add_test(tests, weights_that_cannot_be_read_leave_the_old);
     tcase_add_loop_test(tests, weights_are_made_anew_in_the_same_memory, 0, 2);
     tcase_add_test(tests, an_arena_that_is_too_small_is_replaced);
     tcase_add_test(tests, a_fill_that_fails_loses_the_program);

@@ -292,7 +292,7 @@ END_TEST
 
 /* Another number of warps is another order on the tapes: nothing can be copied, and a graph that
  * has no weights cannot give them. */
-START_TEST(weights_that_can_not_be_read_leave_the_old)
+START_TEST(weights_that_cannot_be_read_leave_the_old)
 {
     mgl_error err;
     mgl_program *pair[2];
@@ -389,7 +389,7 @@ int main(void)
     tcase_add_test(tests, another_models_program_is_refused);
     tcase_add_test(tests, an_unsafe_program_is_refused);
     tcase_add_test(tests, every_allocation_may_fail);
-    tcase_add_test(tests, weights_that_can_not_be_read_leave_the_old);
+    tcase_add_test(tests, weights_that_cannot_be_read_leave_the_old);
     tcase_add_test(tests, mapped_weights_are_copied);
     tcase_add_test(tests, a_map_that_shrank_is_refused);
     return fixture_main("vm_exchange", tests);
