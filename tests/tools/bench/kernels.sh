@@ -88,12 +88,25 @@ megalith=$(program megalith) show=$(program show_kernels)
 
 # ---- texts ------------------------------------------------------------------------------------------------------------
 
-# edit NAME FROM STEP: TEXTS/NAME-STEP.cuh, of TEXTS/FROM.cuh. An edit that finds nothing to edit is out of date.
+# without SCRIPT N: prints a sed script without its command N; false if it has fewer commands. A command is a line with
+# its continuation lines. Comments, empty lines and the lines of braces are no commands.
+without() {
+    awk -v skip="$2" '{ line = $0; sub(/^ +/, "", line) }
+        !more { command = line !~ /^(#.*|\}|.*\{|)$/; count += command; out = command && count == skip }
+        { more = line ~ /\\$/ }
+        !out { print }
+        END { exit count < skip }' "$1"
+}
+
+# edit NAME FROM STEP: TEXTS/NAME-STEP.cuh, of TEXTS/FROM.cuh. A command of the edit that changes nothing is out of date.
 edit() {
-    sed -f "$here/kernels/$1-$3.sed" "$texts/$2.cuh" >"$texts/$1-$3.cuh"
-    cmp -s "$texts/$2.cuh" "$texts/$1-$3.cuh" || return
-    echo "kernels.sh: kernels/$1-$3.sed changes nothing" >&2
-    failed=1
+    script=$here/kernels/$1-$3.sed command=0
+    sed -f "$script" "$texts/$2.cuh" >"$texts/$1-$3.cuh"
+    while command=$((command + 1)) && without "$script" "$command" >"$scratch/without.sed"; do
+        sed -f "$scratch/without.sed" "$texts/$2.cuh" | cmp -s - "$texts/$1-$3.cuh" || continue
+        echo "kernels.sh: kernels/$1-$3.sed: its command $command changes nothing" >&2
+        failed=1
+    done
 }
 
 # All texts of the methods, of the units' own ones.
@@ -149,7 +162,7 @@ take() {
     return 1
 }
 
-# begin METHOD UNIT TEXT: a workbench for the plain text, which is the incumbent as well
+# begin METHOD UNIT TEXT: a kernel session for the plain text, which is the incumbent as well
 begin() {
     home=$scratch/$1 unit=$2
     rm -rf "$home"

@@ -2,9 +2,7 @@
 /region: device/,/region: end/ {
     /region: device/ a\
 enum { TAKEN = 1 }; /* splits */\
-typedef part_words<TAKEN> one_part;\
 
-    s/lane_parts/one_part/g
     s/MERGE_AHEAD/TAKEN/g
     s/MERGE_SPLITS/TAKEN/g
     s|(splits + MERGE_GROUPS - 1 - m.lane / MERGE_LANES) / MERGE_GROUPS|m.lane < MERGE_LANES ? splits : 0|

@@ -2,5 +2,4 @@
 /region: device/,/region: end/ {
     /^\/\* A lane's part of a block, at once\. \*\/$/,/^}$/ d
     s/block_part(\(.*\)$/*(\1/
-    s|^                w\[u\]\[i\] = \*($|                w[u][i] = *(|
 }
