@@ -182,7 +182,7 @@ START_TEST(it_stays_on_its_kind_of_device)
 }
 END_TEST
 
-/* What is begun with fits the lab: the first token stands in front of those that are counted. */
+/* The start configuration fits the runner: the first token precedes the counted tokens. */
 START_TEST(small_capacities_have_room_for_their_workloads)
 {
     command_result tight = tune(scratch_store("tight"), "--dry-run --capacity 32");

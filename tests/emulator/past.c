@@ -55,7 +55,7 @@ static void past_in_the_ring_merged_in_o(void)
 }
 
 /* The same beside a second list, whose epochs read the prompt, and which has another use for the
- * ring: its attention has the same keys and values, swizzled, from trays. */
+ * ring: its attention has the same keys and values, swizzled, from activation tiles. */
 static void past_in_the_ring_of_two_lists(void)
 {
     const device_options options = {.dtype = MGL_BF16,

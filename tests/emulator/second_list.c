@@ -545,7 +545,8 @@ static void traces_of_two_lists(void)
                                                          .second_rows = 16});
 }
 
-/* So many columns that a task has more trays than there are places, of which some are waited for.
+/* So many columns that a task has more activation tiles than there are places, of which some are
+ * waited for.
  */
 static void traces_of_panels(void)
 {

@@ -50,8 +50,8 @@ void batch_of_rows(void)
     check_ragged(&three_heads, &options, 7);
 }
 
-/* Sequences that a task has a row each of, one unit after the other, in trays of 16 positions and
- * of 64. */
+/* Sequences that a task has a row each of, one unit after the other, in KV tiles of 16
+ * positions and of 64. */
 void neighbors_of_rows(void)
 {
     device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
@@ -224,8 +224,8 @@ void fences_of_rows(void)
     mgl_graph_free(graph);
 }
 
-/* Lists in turn where queues have nothing but attention: what is in trays is let go of before the
- * first list's pages come in their place. */
+/* Lists in turn where queues have nothing but attention: what is in KV tiles is freed
+ * before the first list's pages come in their place. */
 void batch_of_rows_apart(void)
 {
     device_options options = rows_options(&three_heads, 7, 11, 3 * 2);

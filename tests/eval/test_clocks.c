@@ -1,4 +1,4 @@
-/* Which processes of a device are strangers. NVML itself is not asked: it may not be there. */
+/* Which processes on a device belong to others. NVML itself is not asked: it may not be there. */
 #include <check.h>
 #include <signal.h>
 #include <sys/wait.h>

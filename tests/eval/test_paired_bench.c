@@ -1,5 +1,5 @@
-/* Duels on the CPU: two programs of one model make the same tokens from the same seed, whatever
- * their memory held before; the reference agrees with them; what is wrong is noticed. */
+/* Paired benchmarks on the CPU: two programs of one model make the same tokens from the same seed,
+ * whatever their memory held before; the reference agrees with them; what is wrong is noticed. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -318,7 +318,7 @@ static const unsigned families[] = {MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
                                     EVERY_BIAS | MGL_EXTRA_QK_NORM};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* In place of the duel of `small`: one of the same sizes with the family's biases and norms. */
+/* Replaces the paired benchmark of `small`: the same sizes with the family's biases and norms. */
 static mgl_config open_family(unsigned extras)
 {
     mgl_error err;
@@ -587,7 +587,7 @@ START_TEST(a_cpu_says_what_it_is)
 }
 END_TEST
 
-/* Every allocation of a duel fails once: nothing leaks, nothing crashes, and each says so. */
+/* Every allocation of a paired benchmark fails once: no leak, no crash, and an error each time. */
 START_TEST(a_lack_of_memory_is_an_error)
 {
     mgl_paired_bench_options options = {.config = small, .device = "cpu"};
@@ -626,7 +626,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *tests = tcase_create("duel");
+    TCase *tests = tcase_create("paired_bench");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, open_paired_bench, close_paired_bench);
     tcase_add_test(tests, two_programs_of_a_model_make_the_same);
@@ -655,7 +655,7 @@ int main(void)
     tcase_add_test(tests, an_abort_ends_a_paired_bench);
     tcase_add_test(tests, a_cpu_says_what_it_is);
     tcase_add_test(tests, a_lack_of_memory_is_an_error);
-    Suite *suite = suite_create("duel");
+    Suite *suite = suite_create("paired_bench");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,6 +1,6 @@
-/* Duels on a GPU, with a model of two layers of llama-1b's: both sides stay, weights are made anew,
- * no poison changes a bit, the reference agrees, and what is wrong is noticed. How fast they are is
- * not tested. */
+/* Paired benchmarks on a GPU, with a model of two layers of llama-1b's: both sides stay, weights
+ * are made anew, no poison changes a bit, the reference agrees, and what is wrong is noticed. How
+ * fast they are is not tested. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -410,11 +410,11 @@ int main(void)
     mgl_cuda_probe probe;
     mgl_cuda_get_probe(&probe);
     if (!probe.device_count || !probe.nvrtc) {
-        printf("SKIPPED duel_gpu: no CUDA device, or no NVRTC: %s%s\n", probe.driver_reason,
+        printf("SKIPPED paired_bench_gpu: no CUDA device, or no NVRTC: %s%s\n", probe.driver_reason,
                probe.nvrtc_reason);
         return SKIP;
     }
-    TCase *tests = tcase_create("duel_gpu");
+    TCase *tests = tcase_create("paired_bench_gpu");
     tcase_set_timeout(tests, 240);
     tcase_add_unchecked_fixture(tests, open_paired_bench, close_paired_bench);
     tcase_add_test(tests, the_reference_agrees_with_both_sides);
@@ -431,7 +431,7 @@ int main(void)
     tcase_add_test(tests, the_device_says_what_it_is);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
     tcase_add_loop_test(tests, the_reference_agrees_with_families, 0, 2 * FAMILIES);
-    Suite *suite = suite_create("duel_gpu");
+    Suite *suite = suite_create("paired_bench_gpu");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

@@ -312,7 +312,8 @@ START_TEST(mending_keeps_what_still_fits)
     ck_assert(!mgl_variants_are_chosen(p));
     mgl_variants_mend(p);
     ck_assert_int_eq(product->variant, MGL_VARIANT_BY_ROWS);
-    ck_assert_int_eq(tail->variant, MGL_VARIANT_KV_ROUNDS); /* the ring has a stranger now */
+    ck_assert_int_eq(tail->variant,
+                     MGL_VARIANT_KV_ROUNDS); /* the ring now has an incompatible task */
     mgl_variants_choose(p);
     ck_assert_int_eq(product->variant, MGL_VARIANT_SKINNY);
     ck_assert_int_eq(tail->variant, MGL_VARIANT_RING);
@@ -350,8 +351,9 @@ START_TEST(mending_leaves_nothing_that_does_not_fit)
 }
 END_TEST
 
-/* Kernel and cost model ask how many k blocks a tray has; what the kernel's tray has room for is
- * that of as many rows as the list may have. By teams of warps and by warpgroups. */
+/* Kernel and cost model ask how many k blocks an activation tile has; what the kernel's activation
+ * tile has room for is that of as many rows as the list may have. By teams of warps and by
+ * warpgroups. */
 START_TEST(an_act_tile_has_as_many_k_blocks_as_fit)
 {
     for (int most = 1; most <= MGL_MAX_SECOND_ROWS; most++) {

@@ -20,7 +20,7 @@ typedef struct show_limits {
     double seconds; /* of the campaign's life; 0: no limit */
     int64_t trials; /* likewise */
     double gain;    /* as in mgl_campaign_options */
-    bool simulated; /* the lab */
+    bool simulated; /* the runner */
 } show_limits;
 /* Runs a campaign until one of its limits, and tells of keeps, errors, and every fiftieth trial. */
 mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err);

@@ -120,9 +120,9 @@ static const mgl_kernel_unit *find_unit(const char *name)
     return unit;
 }
 
-/* ---- duels ----------------------------------------------------------------------------------- */
+/* ---- paired benchmarks ----------------------------------------------------------------------- */
 
-/* One of two texts of merge (NULL: its own), as the duel alone is. */
+/* Benchmarks one of two texts of merge (NULL: the original), as the paired benchmark does. */
 static void fight(const char *incumbent, const char *candidate, int64_t decision,
                   mgl_kernel_paired_bench *out)
 {

@@ -63,7 +63,7 @@ static struct {
     mgl_runner *runner;
     mgl_runner_device device;
     scripted_runner simulated;
-    bool plays;    /* the lab is the simulated one */
+    bool plays;    /* the runner is simulated */
     int followed;  /* whom the competitor meets */
     long dropped;  /* pairs of the campaigns so far */
     long measured; /* pairs so far */
@@ -97,7 +97,7 @@ static void tell(const char *part, int done, int of, int kept)
             of, kept);
 }
 
-/* ---- the lab --------------------------------------------------------------------------------- */
+/* ---- the runner ------------------------------------------------------------------------------ */
 
 static mgl_tune_request make_request(char workloads[64])
 {

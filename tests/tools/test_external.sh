@@ -18,8 +18,8 @@ echo "\$*" >>"$scratch/calls"
 answer() { # answer OUTCOME GAIN [MEMBER]
     printf '{"schema":"megalith.kernel/1","unit":"%s","outcome":"%s","diagnostic":"a | of \\\\"x\\\\"",%s"trial":{"device":"A device","driver":"13.0",' \\
         "\$unit" "\$1" "\${3-}"
-    for duel in duel models; do
-        printf '"%s":{"model":"m","outcome":"%s","gain":%s,"gain_lo":%s,"gain_hi":%s,"workloads":[{"gain":9}]},' \$duel "\$1" \\
+    for stage in duel models; do
+        printf '"%s":{"model":"m","outcome":"%s","gain":%s,"gain_lo":%s,"gain_hi":%s,"workloads":[{"gain":9}]},' \$stage "\$1" \\
             "\$2" "\$2" "\$2"
     done
     printf '"seconds":1}}\\n'
@@ -54,7 +54,7 @@ again 0 01 02 42
 [ "$(grep -c '^kernel verify' "$scratch/calls")" -eq 4 ]
 grep -q '^01 merge  *recorded UNMEASURED  *now OK +2.02 % +2.02 % in the model$' "$scratch/said"
 grep -q '^3 texts, 3 judged on cuda, 0 as recorded' "$scratch/said"
-grep -q -- '--turns' "$scratch/calls"
+grep -q -- '--device-lock' "$scratch/calls"
 # What is kept is not judged again; who takes too long, or has no time left, has no verdict.
 again 1 --limit 1 01 42 13
 [ "$(grep -c '^kernel verify' "$scratch/calls")" -eq 5 ]
@@ -87,7 +87,7 @@ rm -rf "$scratch/work" # another machine: it is put back
 parts promote
 grep -q '"unit": *"merge"' "$scratch/work/promoted/data/megalith/overlay/manifest.json"
 [ "$(grep -c '"promoted":true,"answer"' "$result")" -eq 1 ]
-# What `peak` and `rounds` end with is promoted over the plain text, which stands in both workbenches.
+# What `peak` and `rounds` end with is promoted over the plain text, which is in both kernel sessions.
 parts keep keep_head
 for unit in norm_linear.skinny head; do
     result=$scratch/results/h200-kernels-keep.json

@@ -57,7 +57,7 @@ static mgl_status wait_for(int file, const char *path, mgl_device_lock_kind kind
             return status;
         nanosleep(&pause, NULL);
     }
-    return failed ? mgl_fail_errno(err, path, "turns cannot be taken by it") : MGL_OK;
+    return failed ? mgl_fail_errno(err, path, "the device lock cannot be taken") : MGL_OK;
 }
 
 mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
@@ -69,7 +69,7 @@ mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
     out->file =
         mgl_file_denied() ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (out->file < 0)
-        return mgl_fail_path(err, path, "the file that turns are taken by cannot be made");
+        return mgl_fail_path(err, path, "the file of the device lock cannot be created");
     mgl_status status = wait_for(out->file, path, kind, abort, err);
     if (status)
         mgl_device_lock_end(out);

@@ -65,7 +65,7 @@ verify() {
     [ -n "$workloads$shape" ] || workloads=$(awk -v unit="$unit" '$1 == unit { print $2 }' "$here/workloads.txt")
     timeout -k 10 "$1" "$program" kernel verify "$unit" --text "$out/$number.cuh" --region "$(of region)" \
         --device "$device" ${shape:+--shape "$shape"} ${workloads:+--workloads "$workloads"} \
-        --turns "$out/turns" --json >"$out/$number.json" 2>>"$out/$number.log"
+        --device-lock "$out/device-lock" --json >"$out/$number.json" 2>>"$out/$number.log"
 }
 
 # One line of FILE, in one write, so that jobs may write at the same time.

@@ -330,8 +330,8 @@ START_TEST(each_unit_is_checked_in_each_kind_of_program)
 }
 END_TEST
 
-/* What a checkpoint's replies are for: no task of it has the unit by name, but its ladders run it
- * where an epoch has one row. */
+/* No task of the program names the unit, but its `by_rows` variants run the unit in epochs of one
+ * row. Replies of a checkpoint test such units. */
 START_TEST(by_rows_may_run_the_unit_of_a_row_range)
 {
     static const mgl_workloads workloads = {.list = {{1, 0}, {8, 0}}, .count = 2};
@@ -447,7 +447,7 @@ END_TEST
 int main(int argc, char **argv)
 {
     kinds = argc > 1 && !strcmp(argv[1], "kinds") ? MGL_SYNTHETIC_KIND_COUNT : 1;
-    Suite *suite = suite_create("kernel_exam");
+    Suite *suite = suite_create("kernel_correctness");
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 110);
     tcase_add_loop_test(all, right_results_pass_and_damaged_ones_do_not, 0, mgl_harness_count());

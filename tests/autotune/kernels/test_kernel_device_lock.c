@@ -15,23 +15,22 @@
 #include "autotune/kernels/trial/device_lock.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "tests/scratch.h"
 #include "tests/time_limit.h"
 
 static const double patience_s = 20;
-static char folder[] = "/tmp/megalith-turns-XXXXXX", path[64];
+static char folder[] = "/tmp/megalith-device-lock-XXXXXX", path[64];
 static atomic_int set_flag = 1;
 
 static void set_up(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/turns", folder);
+    scratch_make(folder);
+    snprintf(path, sizeof path, "%s/device-lock", folder);
 }
 
 static void tear_down(void)
 {
-    unlink(path);
-    rmdir(folder);
+    scratch_remove(folder);
 }
 
 /* Without waiting: whoever would have to is interrupted. */
@@ -176,9 +175,9 @@ START_TEST(a_file_that_cannot_be_is_told)
     mgl_device_lock turn;
     mgl_error err = {0};
     ck_assert_int_eq(
-        mgl_device_lock_take("/nowhere/turns", MGL_DEVICE_LOCK_SHARED, NULL, &turn, &err),
+        mgl_device_lock_take("/nowhere/device-lock", MGL_DEVICE_LOCK_SHARED, NULL, &turn, &err),
         MGL_BAD_INPUT);
-    ck_assert_str_eq(err.where, "/nowhere/turns");
+    ck_assert_str_eq(err.where, "/nowhere/device-lock");
     ck_assert_int_eq(turn.file, -1);
 }
 END_TEST
@@ -200,8 +199,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("turns");
-    TCase *tests = tcase_create("turns");
+    Suite *suite = suite_create("device_lock");
+    TCase *tests = tcase_create("device_lock");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, many_share);

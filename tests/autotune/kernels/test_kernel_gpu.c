@@ -102,7 +102,7 @@ static bool check_unit_correctness(const char *name)
     return try_original(name, &trial) && trial.verdict.outcome == MGL_OUTCOME_UNMEASURED;
 }
 
-/* What is only seen in times passes an exam. */
+/* A fault that only changes times passes the correctness check. */
 static bool is_right(const trick *t, mgl_outcome outcome)
 {
     return trick_expects(t, outcome) ||
@@ -160,7 +160,7 @@ static bool run_trick(const char *name)
     return wrong == 0;
 }
 
-/* ---- duels ----------------------------------------------------------------------------------- */
+/* ---- paired benchmarks ----------------------------------------------------------------------- */
 
 /* The text with one piece in the place of another. */
 static char *replace(const char *text, const char *old, const char *new)
@@ -312,9 +312,9 @@ static int run_all(int argc, char **argv)
     }
     list_jobs();
     run_jobs(at_once > 0 ? at_once : 1, all);
-    printf("%d examinations, %d wrong, %.1f s\n", job_count, failed, mgl_clock_s() - start);
+    printf("%d correctness checks, %d wrong, %.1f s\n", job_count, failed, mgl_clock_s() - start);
     if (!run_paired_benches()) {
-        printf("duels: WRONG\n");
+        printf("paired benchmarks: WRONG\n");
         failed++;
     }
     printf("all: %d wrong, %.1f s\n", failed, mgl_clock_s() - start);

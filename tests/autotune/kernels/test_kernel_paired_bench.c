@@ -113,7 +113,7 @@ START_TEST(diagnostics_are_those_of_campaigns)
 }
 END_TEST
 
-/* Measured again, in a lab that was started anew: the second script is of that. */
+/* The second measurement, in a restarted runner, has the second script. */
 START_TEST(too_much_is_measured_again)
 {
     ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 1.2}, {.gain = 1.2}),
@@ -181,7 +181,7 @@ START_TEST(a_model_that_does_not_run_it_decides_nothing)
 }
 END_TEST
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- device lock ----------------------------------------------------------------------------- */
 
 static struct {
     const char *path;
@@ -214,7 +214,7 @@ static void *end_device_lock(void *unused)
 START_TEST(times_are_taken_alone)
 {
     size_t length;
-    char path[] = "/tmp/megalith-duel-XXXXXX";
+    char path[] = "/tmp/megalith-paired-bench-XXXXXX";
     static const runner_script gain = {.gain = 0.05};
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
     const mgl_trial_options options = {.depth = MGL_TRIAL_PAIRED_BENCH,
@@ -382,7 +382,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("kernel_duel");
+    Suite *suite = suite_create("kernel_paired_bench");
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 60);
     tcase_add_test(all, a_gain_is_kept);

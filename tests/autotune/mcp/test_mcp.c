@@ -558,7 +558,7 @@ START_TEST(a_model_may_not_link_outside)
 }
 END_TEST
 
-/* A workbench that nobody has made is not made by looking at it. */
+/* Reading a kernel session that does not exist does not create it. */
 START_TEST(looking_at_a_kernel_session_leaves_nothing)
 {
     char kernels[300];

@@ -21,7 +21,7 @@ extern mgl_error err;
 extern atomic_int abort_flag;
 extern unsigned char nonce[MGL_SHA256_BYTES];
 
-/* Opens and starts the lab, whose workers have a fault; NULL: none. */
+/* Opens and starts the runner. Its workers have this fault; NULL: none. */
 void begin(const char *fault);
 
 /* The verdict on a candidate, with another nonce each time. */

@@ -388,7 +388,7 @@ static int read_machine(const attempt_place *place)
     return memory ? memory : open_it("/sys/devices/system/cpu/online", O_RDONLY);
 }
 
-/* As the lab's clocks do, to know one of its family. */
+/* The clocks of the runner read this file to find out whether a process is the runner's. */
 static int read_parents_state(const attempt_place *place)
 {
     (void)place;

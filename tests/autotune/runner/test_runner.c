@@ -146,7 +146,7 @@ START_TEST(workers_that_die_are_replaced)
 END_TEST
 
 static const char hanging[] = "hanging";
-static const double patience_s = 50; /* less than the lab has */
+static const double patience_s = 50; /* less than the runner has */
 
 /* In place of the C library's, which a worker that hangs calls: it is this program, and says so by
  * its name. */
@@ -170,7 +170,7 @@ static bool hangs(pid_t worker)
     return is_so;
 }
 
-/* Once it hangs, and the lab has seen for a second what it holds then. */
+/* Kills the worker a second after it began to hang: the runner has seen what it holds. */
 static void *kill_hanging(void *worker)
 {
     const pid_t pid = *(pid_t *)worker;

@@ -168,7 +168,7 @@ START_TEST(the_baseline_is_timed)
         ok(status);
         ck_assert_double_gt(us, 0);
         printf("baseline: %.1f us\n", us);
-        measure(w, false); /* the lab goes on behind it */
+        measure(w, false); /* the runner works after it */
     }
 }
 END_TEST
@@ -303,8 +303,8 @@ START_TEST(kernels_are_compiled_ahead)
 }
 END_TEST
 
-/* Processes on the device that are none of the lab's, as the executor sees them with a referee
- * beside it; -1: nobody knows. */
+/* Number of processes on the device that are not the runner's, as the executor counts them beside
+ * a referee; -1: unknown. */
 static int count_other_processes(bool no_sandbox)
 {
     mgl_answer answer;
@@ -325,7 +325,7 @@ static int count_other_processes(bool no_sandbox)
 START_TEST(the_sandbox_hides_nothing_of_the_device)
 {
     int without = count_other_processes(true), within = count_other_processes(false);
-    printf("strangers: %d without the sandbox, %d in it\n", without, within);
+    printf("other processes: %d without the sandbox, %d in it\n", without, within);
     ck_assert_int_eq(within, without);
 }
 END_TEST
@@ -334,7 +334,7 @@ END_TEST
  * loaded here was in no cache. */
 START_TEST(a_kernel_is_compiled_in_the_sandbox)
 {
-    char folder[] = "/tmp/megalith_lab_XXXXXX", line[100];
+    char folder[] = "/tmp/megalith-runner-XXXXXX", line[100];
     mgl_runner_device device;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     options.kernels = folder;
@@ -364,8 +364,8 @@ int main(int argc, char **argv)
     config.geometry.layers = 2;
     config.max_positions = 2048;
     setvbuf(stdout, NULL, _IONBF, 0);
-    Suite *suite = suite_create("lab_gpu");
-    TCase *tests = tcase_create("lab_gpu");
+    Suite *suite = suite_create("runner_gpu");
+    TCase *tests = tcase_create("runner_gpu");
     tcase_set_timeout(tests, 300);
     tcase_add_checked_fixture(tests, setup, teardown);
     add_cases(tests, candidates_are_checked_and_measured, 1);

@@ -146,7 +146,7 @@ START_TEST(an_abort_ends_a_check_at_once)
 }
 END_TEST
 
-/* A process that has a lab, tells its workers, and waits to be killed. */
+/* A process that opens a runner, writes the ids of its workers to `to`, and waits to be killed. */
 static pid_t start_parent(int to)
 {
     fflush(NULL);
@@ -180,7 +180,7 @@ START_TEST(workers_die_with_their_parent)
 }
 END_TEST
 
-/* Memory of the lab that runs out, anywhere in a check: an error, and the next check passes. */
+/* Every allocation of the runner in a check fails once: an error, and the next check passes. */
 START_TEST(a_check_without_memory_is_an_error)
 {
     mgl_status status = MGL_NO_MEMORY;

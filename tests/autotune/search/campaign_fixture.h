@@ -32,7 +32,7 @@ void must(mgl_status status, const mgl_error *err);
 /* `name` of the campaign: one a test. Release with tear_down. */
 void set_up(fixture *f, const char *name);
 void set_up_with(fixture *f, const char *name, bool allow_formats);
-/* A lab and a proposer that know nothing, for the same campaign. */
+/* A new runner and a new proposer for the same campaign. */
 void set_up_again(fixture *f);
 void tear_down(fixture *f);
 
@@ -51,7 +51,8 @@ mgl_outcome outcome_of(fixture *f, int64_t number);
 /* main of such a test: its cases, with a folder for their stores. */
 int run_suite(const char *name, TCase *tests);
 
-/* Knobs that the cost model does not know: its screen would hide the lab. */
+/* Knobs that the cost model does not cover: its screen would reject candidates before the runner.
+ */
 enum { PROPOSALS = 8 };
 extern const scripted_proposal proposals[PROPOSALS];
 

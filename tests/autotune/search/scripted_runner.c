@@ -57,7 +57,7 @@ static void remember(scripted_runner *runner, const char *digest, double gain)
     runner->known[runner->known_count++].gain = gain;
 }
 
-/* ---- the lab --------------------------------------------------------------------------------- */
+/* ---- the runner ------------------------------------------------------------------------------ */
 
 static mgl_status get_device(mgl_runner *self, mgl_runner_device *out, mgl_error *err)
 {

@@ -16,7 +16,7 @@ typedef struct runner_script {
     double gain;        /* log ratio to the default */
     mgl_outcome check;  /* OK by default */
     mgl_outcome pair;   /* likewise, of its first pairs */
-    mgl_status failure; /* the lab's own, of its check */
+    mgl_status failure; /* the failure of the runner itself in its check */
     double error;       /* times the default's; 0: as large */
     bool below_floor;   /* its time is less than its bytes take */
 } runner_script;

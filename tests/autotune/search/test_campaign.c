@@ -54,7 +54,7 @@ START_TEST(what_is_kept_has_all_its_evidence)
 }
 END_TEST
 
-/* One row each: a script of the lab, and the outcome that the trial must have. */
+/* One row each: a script of the runner, and the outcome that the trial must have. */
 static const struct {
     const char *name;
     runner_script script;
@@ -251,7 +251,7 @@ START_TEST(submissions_go_first)
 }
 END_TEST
 
-/* Texts of which none may reach the lab. */
+/* None of these texts may reach the runner. */
 static const char *const hostile[] = {
     "",
     "x",
@@ -329,7 +329,7 @@ START_TEST(what_the_validator_refuses_is_not_launched)
 }
 END_TEST
 
-/* ---- a lab without a device ------------------------------------------------------------------ */
+/* ---- a runner without a device --------------------------------------------------------------- */
 
 START_TEST(without_a_device_nothing_is_measured)
 {

@@ -79,7 +79,7 @@ END_TEST
 /* ---- looking for proposals ------------------------------------------------------------------- */
 
 /* The fixture's proposer, watched: how often it was asked, whether it is being asked, and whether
- * it was to learn meanwhile; and the lab's own way to measure. */
+ * it was to learn meanwhile; and the runner's own measurement. */
 static struct {
     mgl_proposer proposer;
     mgl_proposer *real;
@@ -202,7 +202,7 @@ START_TEST(an_interruption_forgets_what_is_looked_for)
 }
 END_TEST
 
-/* Before the lab is started there is a proposal, whose kernel is asked for, beside the
+/* Before the runner is started there is a proposal, whose kernel is asked for, beside the
  * incumbent's. */
 static struct {
     mgl_status (*start)(mgl_runner *, const mgl_candidate *, mgl_error *);
@@ -234,7 +234,7 @@ START_TEST(kernels_are_compiled_while_the_runner_starts)
 }
 END_TEST
 
-/* What the gates refuse before the lab is started is a trial like every other. */
+/* A proposal that the gates reject before the runner is started is a trial like every other. */
 START_TEST(what_is_refused_before_the_start_is_a_trial)
 {
     fixture f;
@@ -253,7 +253,7 @@ START_TEST(what_is_refused_before_the_start_is_a_trial)
 }
 END_TEST
 
-/* The lab looks at a candidate until what is looked for meanwhile was found. */
+/* The runner checks a candidate until the concurrent search has ended. */
 static mgl_status (*real_check)(mgl_runner *, const mgl_candidate *,
                                 const unsigned char nonce[MGL_SHA256_BYTES], mgl_runner_check *,
                                 mgl_error *);

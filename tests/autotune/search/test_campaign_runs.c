@@ -192,7 +192,7 @@ START_TEST(simpler_programs_do_not_add_up_to_a_loss)
     must(run(&f, 2), &f.err);
     ck_assert_int_eq(outcome_of(&f, 1), MGL_OUTCOME_OK);
     ck_assert_int_eq(outcome_of(&f, 2), MGL_OUTCOME_OK);
-    set_up_again(&f); /* to whose lab the incumbent is worth as much as the default */
+    set_up_again(&f); /* the runner measures the incumbent as fast as the default */
     f.runner.script = gains;
     f.runner.script_count = 3;
     f.runner.noise = 0.003;
@@ -229,7 +229,7 @@ START_TEST(hanging_candidates_make_the_incumbent_show_itself)
 }
 END_TEST
 
-/* ---- the lab's own failures ------------------------------------------------------------------ */
+/* ---- failures of the runner itself ----------------------------------------------------------- */
 
 START_TEST(a_runner_that_fails_once_is_started_again)
 {
@@ -293,7 +293,8 @@ START_TEST(an_incumbent_that_does_not_end_is_the_runners_failure)
 }
 END_TEST
 
-/* A run that ends between the store and the lab begins with what the store has. */
+/* After a run that ended between the store and the runner, the next run continues from the store.
+ */
 START_TEST(the_store_is_the_truth)
 {
     static const runner_script gain[] = {{.gain = 0.05}};
@@ -466,7 +467,7 @@ START_TEST(one_process_runs_it)
 }
 END_TEST
 
-/* Runs a campaign in so many runs, each of a lab and a proposer that know nothing. */
+/* Runs a campaign in so many runs. Each run has a new runner and a new proposer. */
 static void run_in_parts(fixture *f, const char *name, const int64_t *until, int parts)
 {
     set_up(f, name);
@@ -587,7 +588,7 @@ START_TEST(the_baseline_stands_beside_both)
 }
 END_TEST
 
-/* On a lab that knows what the programs are worth, and nothing of the campaign. */
+/* With a runner that has the time of each program, and no state of the campaign. */
 START_TEST(the_winner_is_measured_against_the_default)
 {
     fixture f;
@@ -619,7 +620,7 @@ START_TEST(the_winner_is_measured_against_the_default)
 }
 END_TEST
 
-/* Runs it on a lab that plays this, whose proposer says what it always says. */
+/* Runs the campaign with a runner that plays this script and a proposer with fixed proposals. */
 static void play(fixture *f, const runner_script *script, int count, int64_t trials)
 {
     set_up_again(f);
@@ -630,7 +631,7 @@ static void play(fixture *f, const runner_script *script, int count, int64_t tri
     must(run(f, trials), &f->err);
 }
 
-/* The end of the campaign, with a lab that finds this of its winner. */
+/* The end of the campaign, if the runner finds this outcome of its winner. */
 static void end_with(fixture *f, mgl_outcome outcome)
 {
     const runner_script once = {.check = outcome};

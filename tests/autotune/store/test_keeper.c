@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <sqlite3.h>
@@ -31,21 +32,13 @@ static mgl_error err;
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     err = (mgl_error){0};
-}
-
-static void run(const char *format, const char *path)
-{
-    char command[2 * PATH_MAX];
-    snprintf(command, sizeof command, format, path, folder);
-    ck_assert_int_eq(system(command), 0);
 }
 
 static void teardown(void)
 {
-    run("rm -rf '%s' '%s'", folder);
+    scratch_remove(folder);
 }
 
 #define CHECK_OK(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
@@ -312,6 +305,14 @@ START_TEST(an_old_experiment_log_is_read)
 }
 END_TEST
 
+/* Copies a file or a folder of `kept`. */
+static void copy_kept(const char *name, const char *to)
+{
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "cp -r '" KEPT "/%s' '%s'", name, path_of(to));
+    ck_assert_int_eq(system(command), 0);
+}
+
 static size_t rows_of(const char *name)
 {
     mgl_experiment_log all = {0};
@@ -326,13 +327,10 @@ static bool stands(const char *name)
     return !access(path_of(name), F_OK);
 }
 
-/* Copies the old log, which has two rows, to a file of the folder. */
-static void copy_log(const char *name)
+/* Copies the old log, which has two rows. */
+static void copy_log(const char *to)
 {
-    char command[2 * PATH_MAX];
-    snprintf(command, sizeof command, "cp '%s' '%s'", KEPT "/kernels/experiments.json",
-             path_of(name));
-    ck_assert_int_eq(system(command), 0);
+    copy_kept("kernels/experiments.json", to);
 }
 
 static mgl_status record_row(const char *name, size_t *number)
@@ -435,7 +433,7 @@ START_TEST(an_old_overlay_is_read_and_rolled_back)
 {
     mgl_overlay overlay;
     bool restored;
-    run("cp -r '%s' '%s'", KEPT "/overlay");
+    copy_kept("overlay", "overlay");
     CHECK_OK(mgl_overlay_read(path_of("overlay"), &overlay, &err));
     ck_assert_int_eq(overlay.count, 1);
     ck_assert(overlay.entries[0].stale);

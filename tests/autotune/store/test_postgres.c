@@ -232,7 +232,7 @@ START_TEST(incumbent_of_another_worker_goes_into_the_runner)
     f.proposer.draws = true;
     f.options.on_event = keep_another;
     mgl_free(f.tune.record.device);
-    f.tune.record.device = mgl_strdup("scripted"); /* the name of the lab's */
+    f.tune.record.device = mgl_strdup("scripted"); /* the name that the scripted runner gives */
     must(run(&f, 4), &f.err);
     ck_assert_int_eq(f.tune.record.incumbent, 2);
     ck_assert_int_eq(f.runner.starts, 2);

@@ -149,7 +149,7 @@ void competitor_end(void)
         atomic_store(&shared->wanted, ENDING);
 }
 
-/* ---- the lab's launches ---------------------------------------------------------------------- */
+/* ---- launches of the runner ------------------------------------------------------------------ */
 
 mgl_status __real_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
                                     int32_t *tokens, double *seconds, mgl_trial_verdict *verdict,

@@ -12,7 +12,7 @@
 mgl_status competitor_start(mgl_error *err);
 /* Opens the device ("cuda", "cpu"), and waits. */
 mgl_status competitor_arm(const mgl_config *config, const char *device, mgl_error *err);
-/* Which of the lab's launches meet it from now on: those of one side (mgl_side), none, or every
+/* Which launches of the runner meet it from now on: those of one side (mgl_side), none, or every
  * other one, by a coin. */
 enum { COMPETITOR_RESTS = MGL_SIDES, COMPETITOR_BY_COIN };
 void competitor_follow(int whom);

@@ -240,7 +240,7 @@ END_TEST
 
 START_TEST(a_script_runs_it_and_the_transcript_has_it_all)
 {
-    static const char path[] = MGL_BINARY_DIR "/test_workbench_script.json";
+    static const char path[] = MGL_BINARY_DIR "/test_kernel_session_script.json";
     mgl_json_out script = {0};
     mgl_text answer = {0}, transcript = {0};
     mgl_model_client *model_client = NULL;
@@ -346,8 +346,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("workbench");
-    TCase *tests = tcase_create("workbench");
+    Suite *suite = suite_create("kernel_session");
+    TCase *tests = tcase_create("kernel_session");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, a_task_ends_with_a_version);

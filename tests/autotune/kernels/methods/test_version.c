@@ -6,6 +6,7 @@
 #include "autotune/kernels/versions/version.h"
 #include "base/memory.h"
 #include "base/output.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <math.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[] = MGL_BINARY_DIR "/versions-XXXXXX", *made;
+static char folder[] = MGL_BINARY_DIR "/versions-XXXXXX";
 static mgl_versions *points;
 
 static void open_points(void)
@@ -28,19 +29,15 @@ static void open_points(void)
 
 static void setup(void)
 {
-    strcpy(folder + strlen(folder) - 6, "XXXXXX");
-    made = mkdtemp(folder);
-    ck_assert_ptr_nonnull(made);
+    scratch_make(folder);
     open_points();
 }
 
 static void teardown(void)
 {
-    char command[300];
     mgl_versions_close(points);
     points = NULL;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 /* Writes the line of a branch, as an earlier program could. */
