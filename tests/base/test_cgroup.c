@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/system/cgroup.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char root[64];
+static char root[] = "/tmp/megalith-cgroup-XXXXXX";
 
 /* Writes a file below the root and the folders above it. */
 static void put(const char *path, const char *text)
@@ -29,16 +30,13 @@ static void put(const char *path, const char *text)
 
 static void set_up(void)
 {
-    snprintf(root, sizeof root, "/tmp/megalith-cgroup-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    scratch_make(root);
     put("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:  8000 kB\nSwapFree: 1000 kB\n");
 }
 
 static void tear_down(void)
 {
-    char line[128];
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    ck_assert_int_eq(system(line), 0);
+    scratch_remove(root);
 }
 
 static mgl_cgroup_limits read_limits(void)

@@ -20,6 +20,7 @@
 #include "base/output.h"
 #include "tests/autotune/kernels/trick.h"
 #include "tests/emulator/emulator.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
@@ -119,7 +120,7 @@ START_TEST(what_memcheck_finds_is_the_verdict)
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("merge");
     deeper.depth = MGL_TRIAL_PAIRED_BENCH;
     deeper.most_cases = 1;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     snprintf(path, sizeof path, "%s/tool", folder);
     snprintf(ran, sizeof ran, "%s.ran", path);
     ok(mgl_output_write_file(path, tool, sizeof tool - 1, &err));

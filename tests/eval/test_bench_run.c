@@ -8,6 +8,7 @@
 #include "eval/bench.h"
 #include "eval/cublas.h"
 #include "schedule/tuned/tuned.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 
 enum { SKIP = 77 };
@@ -235,7 +236,7 @@ START_TEST(an_entry_is_measured_and_named)
     mgl_schedule_config_default(&entry.config);
     entry.config.splits = 2;
     snprintf(entry.device, sizeof entry.device, "%s", machine.name);
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    scratch_make(root);
     setenv("XDG_DATA_HOME", root, 1);
     mgl_status status = mgl_tuned_install(&entry, NULL, &err);
     ck_assert_msg(!status, "%s: %s", err.where, err.message);

@@ -8,13 +8,13 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/scratch.h"
 
-static char root[64]; /* XDG_DATA_HOME */
+static char root[] = "device-record-XXXXXX"; /* XDG_DATA_HOME */
 
 static void begin(void)
 {
-    snprintf(root, sizeof root, "device-record-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    scratch_make(root);
     char *full = realpath(root, NULL);
     ck_assert_ptr_nonnull(full);
     setenv("XDG_DATA_HOME", full, 1);
@@ -23,10 +23,8 @@ static void begin(void)
 
 static void end(void)
 {
-    char line[128];
     mgl_file_fail_at(0);
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    ck_assert_int_eq(system(line), 0);
+    scratch_remove(root);
 }
 
 static void is_called(const char *device, const char *name)

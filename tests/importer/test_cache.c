@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char root[64];
+static char root[] = "/tmp/megalith-cache-XXXXXX";
 
 /* Runs a shell command in the temporary folder. */
 static void shell(const char *command)
@@ -29,8 +30,7 @@ static void set_variable(const char *name, const char *below_root)
 
 static void set_up(void)
 {
-    snprintf(root, sizeof root, "/tmp/megalith-cache-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    scratch_make(root);
     shell("r=home/.cache/huggingface/hub/models--org--small.v1 && mkdir -p $r/refs $r/blobs "
           "$r/snapshots/abc123 && printf 'abc123' > $r/refs/main && "
           "cp " MGL_SOURCE_DIR "/tests/models/llama3-rope/config.json $r/blobs/b1 && "
@@ -44,9 +44,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    char line[128];
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    ck_assert_int_eq(system(line), 0);
+    scratch_remove(root);
 }
 
 static const char snapshot[] =

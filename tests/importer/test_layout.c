@@ -1,13 +1,14 @@
 /* Messages for folders, files and addresses that are not a model. */
 #include "importer/checkpoint.h"
 #include "importer/layout.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char root[64];
+static char root[] = "/tmp/megalith-layout-XXXXXX";
 
 #define POINTER                                                                                    \
     "'version https://git-lfs.github.com/spec/v1\\noid sha256:"                                    \
@@ -24,8 +25,7 @@ static void shell(const char *command)
 
 static void set_up(void)
 {
-    snprintf(root, sizeof root, "/tmp/megalith-layout-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    scratch_make(root);
     setenv("HOME", root, 1);
     unsetenv("HF_HOME");
     unsetenv("HF_HUB_CACHE");
@@ -33,9 +33,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    char line[128];
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    ck_assert_int_eq(system(line), 0);
+    scratch_remove(root);
 }
 
 static void check_says(const mgl_error *err, const char *const words[4], const char *what)

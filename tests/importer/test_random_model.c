@@ -1,6 +1,7 @@
 /* The tool that writes random checkpoints: what it writes is imported in every form, the same
  * options give the same bytes, and the weights are spread as it says. */
 #include "importer/checkpoint.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <math.h>
@@ -8,19 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char folder[64];
+static char folder[] = "/tmp/megalith-random-XXXXXX";
 
 static void set_up(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/megalith-random-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
 }
 
 static void tear_down(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 /* Writes <folder>/<name>; the exit status. */

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -12,13 +13,12 @@
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
-static char folder[64];
+static char folder[] = "/tmp/megalith-stored-XXXXXX";
 static mgl_error err;
 
 static void set_up(void)
 {
-    strcpy(folder, "/tmp/megalith_stored_XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
 }
 
 static void tear_down(void)

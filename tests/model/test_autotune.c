@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "megalith.h"
 #include "tests/autotune/agents/stub_server.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[200], store[240];
+static char folder[] = MGL_BINARY_DIR "/autotune-XXXXXX", store[240];
 static mgl_error err;
 static mgl_autotune_report report;
 
@@ -42,8 +43,7 @@ static mgl_autotune_options without_device(void)
 static void set_up(void)
 {
     err = (mgl_error){0};
-    snprintf(folder, sizeof folder, MGL_BINARY_DIR "/autotune-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     snprintf(store, sizeof store, "%s/campaigns.db", folder);
     report = (mgl_autotune_report){.size = sizeof report};
 }

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "eval/eval.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <math.h>
@@ -163,7 +164,7 @@ static mgl_model *open_with_generation(const char *name, const char *generation)
     static const char *const files[] = {"config.json", "model.safetensors"};
     char folder[] = "/tmp/megalith-generation-XXXXXX", from[1100], to[128];
     mgl_model *model = NULL;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     for (int i = 0; i < 2; i++) {
         snprintf(from, sizeof from, "%s/%s", model_path(name), files[i]);
         snprintf(to, sizeof to, "%s/%s", folder, files[i]);
@@ -684,7 +685,7 @@ START_TEST(compiles)
     mgl_model *model;
     mgl_model_facts facts = {.size = sizeof facts};
     mgl_result result = {.size = sizeof result};
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     snprintf(path, sizeof path, "%s/m.mega", folder);
     ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
                      MGL_OK);

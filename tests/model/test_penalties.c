@@ -2,6 +2,7 @@
  * each token of a greedy reply is what the published formulas make of the model's logits; in a
  * batch, of a conversation that goes on, behind stop texts, of a compiled model. */
 #include "megalith.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <float.h>
@@ -205,7 +206,7 @@ START_TEST(are_compiled_in)
     char folder[] = "/tmp/megalith-penalties-XXXXXX", path[64];
     mgl_open_options open = {.size = sizeof open, .device = "cpu", .penalties = 1};
     mgl_request request = request_of(5);
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     snprintf(path, sizeof path, "%s/m.mega", folder);
     ck_assert_int_eq(mgl_model_generate(model, &request, NULL, NULL, &results[0], &err), MGL_OK);
     for (int with = 0; with < 2; with++) {

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "eval/eval.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 
 #include <check.h>
@@ -101,7 +102,7 @@ START_TEST(shapes_are_numpys)
     snprintf(path, sizeof path, "%s/shapes.json",
              folder_of("MGL_TEST_SHAPES", MGL_SOURCE_DIR "/tests/model"));
     ok(mgl_json_read_file(path, 1 << 20, &json, &err));
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     cJSON_ArrayForEach(shape, json.root)
     {
         check_shape(&json, shape, folder);
@@ -134,7 +135,7 @@ static void write_spoilt(char *folder)
     enum { VOCAB = 65 };
     char path[128];
     uint64_t header;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     write_model(folder, "--dtype f32 --vocab 65");
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     FILE *file = fopen(path, "r+b");

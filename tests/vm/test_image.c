@@ -19,6 +19,7 @@
 #include "schedule/digest.h"
 #include "schedule/moves/moves.h"
 #include "schedule/schedule.h"
+#include "tests/scratch.h"
 #include "tests/vm/tapes.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
@@ -549,7 +550,7 @@ START_TEST(a_full_disk_leaves_nothing)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
     ck_assert_int_eq(status, MGL_SYSTEM);
     ck_assert_int_eq(rmdir(folder), 0); /* it is empty */
-    ck_assert_ptr_nonnull(mkdtemp(strcpy(folder, "/tmp/megalith-image-XXXXXX")));
+    scratch_make(folder);
 }
 END_TEST
 
@@ -614,7 +615,7 @@ START_TEST(writing_that_was_stopped_before_leaves_no_file)
     ck_assert_int_eq(write_heard(&err), MGL_INTERRUPTED);
     ck_assert_int_eq(heard.calls, 0);
     ck_assert_int_eq(rmdir(folder), 0); /* it is empty */
-    ck_assert_ptr_nonnull(mkdtemp(strcpy(folder, "/tmp/megalith-image-XXXXXX")));
+    scratch_make(folder);
 }
 END_TEST
 

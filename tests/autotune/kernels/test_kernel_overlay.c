@@ -13,6 +13,7 @@
 #include "api/plan.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/scratch.h"
 #include "vm/cuda/canonical.h"
 #include "vm/cuda/cuda.h"
 
@@ -58,7 +59,7 @@ static void get_key(char key[MGL_SHA256_HEX])
 static void set_up(void)
 {
     snprintf(overlay_path, sizeof overlay_path, "%s/XXXXXX", folder);
-    ck_assert_ptr_nonnull(mkdtemp(overlay_path));
+    scratch_make(overlay_path);
 }
 
 /* The text that is in the folder. */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "eval/bench.h"
 #include "tests/parts.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 
 #define MODEL "tales-5m"
@@ -336,7 +337,7 @@ START_TEST(a_kernel_is_compiled_in_the_sandbox)
 {
     char folder[] = "/tmp/megalith-runner-XXXXXX", line[100];
     mgl_runner_device device;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     options.kernels = folder;
     begin(NULL);
     ok(runner->get_device(runner, &device, &err));

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/scratch.h"
 #include "tests/time_limit.h"
 #include "vm/cuda/cache.h"
 
@@ -234,10 +235,10 @@ END_TEST
 /* Whoever notes a kernel has the folder looked at. */
 START_TEST(kernels_have_so_much_of_the_disk)
 {
-    char key[MGL_SHA256_HEX] = "new", folder[] = "/tmp/megalith_kernels_XXXXXX", reason[200],
+    char key[MGL_SHA256_HEX] = "new", folder[] = "/tmp/megalith-kernels-XXXXXX", reason[200],
          bytes[1000] = "";
     size_t length;
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     ck_assert(mgl_cuda_cache_put(folder, "old", bytes, sizeof bytes, reason, sizeof reason));
     usleep(20000); /* the clock of a file's times is coarse */
     ck_assert(mgl_cuda_cache_put(folder, "new", bytes, sizeof bytes, reason, sizeof reason));

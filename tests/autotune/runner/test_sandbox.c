@@ -55,7 +55,7 @@ static void setup(void)
 {
     struct sockaddr_in tcp = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_un local = {.sun_family = AF_UNIX};
-    snprintf(place.folder, sizeof place.folder, "/tmp/megalith_sandbox_XXXXXX");
+    snprintf(place.folder, sizeof place.folder, "/tmp/megalith-sandbox-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(place.folder));
     snprintf(place.cache, sizeof place.cache, "%s/cache", place.folder);
     snprintf(place.secret, sizeof place.secret, "%s/secret", place.folder);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/chat/chat.h"
+#include "tests/scratch.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -15,12 +16,11 @@
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static char folder[64];
+static char folder[] = "/tmp/megalith-chat-XXXXXX";
 
 static void make_folder(void)
 {
-    strcpy(folder, "/tmp/megalith-chat-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
 }
 
 static void remove_folder(void)

@@ -15,22 +15,20 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cache.h"
 #include "vm/cuda/cuda.h"
 
-static char folder[64];
+static char folder[] = "/tmp/megalith-cache-XXXXXX";
 
 static void setup(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/megalith-cache-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
 }
 
 static void teardown(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static void path_of(char *path, size_t size, const char *key)

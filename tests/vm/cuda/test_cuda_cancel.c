@@ -15,13 +15,14 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "tests/scratch.h"
 #include "tests/time_limit.h"
 #include "vm/cuda/compile.h"
 #include "vm/weights.h"
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[64];
+static char folder[] = "/tmp/megalith-cancel-XXXXXX";
 
 /* What a listener heard, and what it does. */
 static struct {
@@ -50,8 +51,7 @@ static void setup(void)
     reset_fake();
     memset(&heard, 0, sizeof heard);
     nvrtc_compiles = 0;
-    snprintf(folder, sizeof folder, "/tmp/megalith-cancel-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     setenv("MEGALITH_CACHE", folder, 1);
     mgl_cu_override(&fake_cu);
     mgl_nvrtc_override(&fake_nvrtc);
@@ -61,14 +61,12 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[128];
     mgl_cuda_await_compilations();
     mgl_program_free(program);
     mgl_graph_free(graph);
     mgl_cu_override(NULL);
     mgl_nvrtc_override(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static mgl_weights *given; /* in place of the graph's, or NULL */

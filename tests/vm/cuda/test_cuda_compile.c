@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "schedule/variant_shapes.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
@@ -224,14 +225,13 @@ static mgl_cuda_image compile_anew(const mgl_program *program)
     mgl_error err;
     mgl_cuda_image image;
     char *kept = strdup(getenv("MEGALITH_CACHE"));
-    char anew[] = MGL_BINARY_DIR "/kernels-XXXXXX", command[sizeof anew + 16];
-    ck_assert_ptr_nonnull(mkdtemp(anew));
+    char anew[] = MGL_BINARY_DIR "/kernels-XXXXXX";
+    scratch_make(anew);
     setenv("MEGALITH_CACHE", anew, 1);
     ok(mgl_cuda_compile(program, "compute_80", 0, NULL, &image, &err), err);
     ck_assert(!image.cached);
     setenv("MEGALITH_CACHE", kept, 1);
-    snprintf(command, sizeof command, "rm -rf %s", anew);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(anew);
     free(kept);
     return image;
 }

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "schedule/step.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/device/record.h"
 #include "vm/cuda/driver.h"
@@ -22,13 +23,12 @@
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[64];
+static char folder[] = "/tmp/megalith-driver-XXXXXX";
 
 static void setup(void)
 {
     reset_fake();
-    snprintf(folder, sizeof folder, "/tmp/megalith-driver-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     setenv("MEGALITH_CACHE", folder, 1);
     mgl_cu_override(&fake_cu);
     mgl_nvrtc_override(&fake_nvrtc);
@@ -41,13 +41,11 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[128];
     mgl_program_free(program);
     mgl_graph_free(graph);
     mgl_cu_override(NULL);
     mgl_nvrtc_override(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static mgl_status open_vm(mgl_vm **vm, mgl_error *err)

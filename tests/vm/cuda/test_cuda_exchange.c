@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "schedule/moves/moves.h"
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
@@ -22,7 +23,7 @@ enum { CAPACITY = 64, TURNS = 20 };
 
 static mgl_graph *graph;
 static mgl_program *programs[2];
-static char folder[64];
+static char folder[] = "/tmp/megalith-driver-XXXXXX";
 
 /* Five queues, and four of which two have attention alone: other tapes, records and counters. */
 static const device_options first = {
@@ -36,8 +37,7 @@ static const device_options second = {.dtype = MGL_BF16,
 static void setup(void)
 {
     reset_fake();
-    snprintf(folder, sizeof folder, "/tmp/megalith-driver-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     setenv("MEGALITH_CACHE", folder, 1);
     mgl_cu_override(&fake_cu);
     mgl_nvrtc_override(&fake_nvrtc);
@@ -48,14 +48,12 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[128];
     mgl_program_free(programs[0]);
     mgl_program_free(programs[1]);
     mgl_graph_free(graph);
     mgl_cu_override(NULL);
     mgl_nvrtc_override(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 static mgl_vm *open_vm(int program)

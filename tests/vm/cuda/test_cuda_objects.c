@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "schedule/variant_shapes.h"
+#include "tests/scratch.h"
 #include "vm/cuda/compile.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/device/objects.h"
@@ -213,7 +214,7 @@ static const mgl_jitlink linker = {
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[40]; /* the cache's */
+static char folder[] = "/tmp/megalith-objects-XXXXXX"; /* the cache's */
 
 static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
 
@@ -382,8 +383,7 @@ static void remove_folder(void)
 
 static void use_folder(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/megalith-objects-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     setenv("MEGALITH_CACHE", folder, 1);
 }
 

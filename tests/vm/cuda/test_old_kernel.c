@@ -14,11 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 #include "vm/image.h"
 #include "vm/pipeline/device.h"
 
-static char folder[64], path[128];
+static char folder[] = "/tmp/megalith-old-XXXXXX", path[128];
 static mgl_graph *graph;
 static mgl_program *program;
 static char key[MGL_SHA256_HEX];
@@ -43,8 +44,7 @@ static void hide_nvrtc(void)
 static void set_up(void)
 {
     reset_fake();
-    snprintf(folder, sizeof folder, "/tmp/megalith-old-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     snprintf(path, sizeof path, "%s/m.mega", folder);
     setenv("MEGALITH_CACHE", folder, 1);
     hide_nvrtc();
@@ -56,13 +56,11 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    char command[96];
     mgl_program_free(program);
     mgl_graph_free(graph);
     mgl_cu_override(NULL);
     mgl_nvrtc_override(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
 }
 
 /* A file of the program, with a kernel of that key. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/scratch.h"
 #include "vm/cuda/machine.h"
 
 enum { WORD = 0x7FA17FA1, CONTEXT = 5, CAPACITY = 32 };
@@ -17,7 +18,7 @@ enum { WORD = 0x7FA17FA1, CONTEXT = 5, CAPACITY = 32 };
 static mgl_graph *graph;
 static mgl_program *program;
 static mgl_vm *vm;
-static char folder[64];
+static char folder[] = "/tmp/megalith-poison-XXXXXX";
 static int fills; /* calls of the CUDA machine's fill */
 
 static mgl_status fill_cache(void *user, const mgl_program *of, const mgl_vm_places *places,
@@ -45,8 +46,7 @@ static void open_machine(int cuda)
 static void setup(void)
 {
     reset_fake();
-    snprintf(folder, sizeof folder, "/tmp/megalith-poison-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    scratch_make(folder);
     setenv("MEGALITH_CACHE", folder, 1);
     mgl_cu_override(&fake_cu);
     mgl_nvrtc_override(&fake_nvrtc);
@@ -61,14 +61,12 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[128];
     mgl_vm_close(vm);
     mgl_program_free(program);
     mgl_graph_free(graph);
     mgl_cu_override(NULL);
     mgl_nvrtc_override(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    scratch_remove(folder);
     nothing_is_left();
 }
 
