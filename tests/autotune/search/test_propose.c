@@ -524,19 +524,24 @@ static void add_every(TCase *cases)
     tcase_add_test(cases, a_value_is_as_sure_as_its_interval);
 }
 
-int main(int argc, char **argv)
+static void add_searches(TCase *searches)
 {
-    const bool long_ones = argc > 1 && !strcmp(argv[1], "searches");
-    Suite *suite = suite_create("propose");
-    TCase *every = tcase_create("every"), *searches = tcase_create("searches");
-    TCase *const cases[] = {every, searches};
-    add_every(every);
     tcase_add_test(searches, a_plateau_hops);
     tcase_add_loop_test(searches, what_helps_nowhere_stops_nothing, 0, 3);
     tcase_add_loop_test(searches, a_search_finds_the_default_s_speed, 0, 2);
     tcase_add_test(searches, an_earlier_campaign_saves_trials);
     tcase_add_test(searches, a_prior_is_for_a_surrogate_that_has_not_begun);
-    TCase *chosen = cases[long_ones];
+}
+
+int main(int argc, char **argv)
+{
+    const bool long_ones = argc > 1 && !strcmp(argv[1], "searches");
+    Suite *suite = suite_create("propose");
+    TCase *chosen = tcase_create(long_ones ? "searches" : "every");
+    if (long_ones)
+        add_searches(chosen);
+    else
+        add_every(chosen);
     tcase_add_checked_fixture(chosen, setup, teardown);
     tcase_set_timeout(chosen, 60);
     suite_add_tcase(suite, chosen);
