@@ -71,7 +71,7 @@ mgl_status mgl_cli_kernel_device_open(const mgl_cli_kernel_given *g, const char 
                                                .shape = g->shape,
                                                .workloads = g->workloads,
                                                .checkpoint = g->checkpoint,
-                                               .turns = g->turns,
+                                               .device_lock = g->device_lock,
                                                .no_sandbox = g->no_sandbox,
                                                .depth = depth,
                                                .abort = mgl_cancel_flag(mgl_cli_cancel())};

@@ -23,7 +23,7 @@
       "workloads of that model (ctx=0,2048;batch=1)")                                              \
     X(text, checkpoint, "--checkpoint", "F", 0, 0,                                                 \
       "a model with weights; replies of this model are compared too")                              \
-    X(text, turns, "--device-lock", "FILE", 0, 0,                                                  \
+    X(text, device_lock, "--device-lock", "FILE", 0, 0,                                            \
       "lock file, with which several commands take turns on the device (none)")                    \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0, "run the text without a sandbox")
 
@@ -32,7 +32,7 @@ typedef struct mgl_cli_kernel_given {
     const char *text, *before, *region;
     const char *const *tune; /* (tune_count) */
     size_t tune_count;
-    const char *device, *shape, *workloads, *checkpoint, *turns;
+    const char *device, *shape, *workloads, *checkpoint, *device_lock;
     bool no_sandbox;
 } mgl_cli_kernel_given;
 #define MGL_CLI_KERNEL_GIVEN(o)                                                                    \
@@ -40,7 +40,7 @@ typedef struct mgl_cli_kernel_given {
         .text = (o)->text.value, .before = (o)->before.value, .region = (o)->region.value,         \
         .tune = (o)->tune.values, .tune_count = (o)->tune.count, .device = (o)->device.value,      \
         .shape = (o)->shape.value, .workloads = (o)->workloads.value,                              \
-        .checkpoint = (o)->checkpoint.value, .turns = (o)->turns.value,                            \
+        .checkpoint = (o)->checkpoint.value, .device_lock = (o)->device_lock.value,                \
         .no_sandbox = (o)->no_sandbox.given                                                        \
     }
 

@@ -76,9 +76,9 @@ mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
     return status;
 }
 
-void mgl_device_lock_end(mgl_device_lock *turn)
+void mgl_device_lock_end(mgl_device_lock *lock)
 {
-    if (turn->file >= 0)
-        close(turn->file);
-    turn->file = -1;
+    if (lock->file >= 0)
+        close(lock->file);
+    lock->file = -1;
 }

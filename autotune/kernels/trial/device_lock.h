@@ -28,6 +28,6 @@ typedef struct mgl_device_lock {
  * file cannot be created or locked. */
 mgl_status mgl_device_lock_take(const char *path, mgl_device_lock_kind kind,
                                 const atomic_int *abort, mgl_device_lock *out, mgl_error *err);
-void mgl_device_lock_end(mgl_device_lock *turn);
+void mgl_device_lock_end(mgl_device_lock *lock);
 
 #endif

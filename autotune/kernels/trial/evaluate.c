@@ -46,7 +46,7 @@ mgl_status mgl_kernel_device_open(const mgl_kernel_device_options *g, mgl_kernel
                                        .no_sandbox = g->no_sandbox,
                                        .depth = g->depth,
                                        .checkpoint = g->checkpoint,
-                                       .turns = g->turns,
+                                       .device_lock = g->device_lock,
                                        .abort = g->abort};
     mgl_status status = read_workloads(g, out, err);
     if (!status)

@@ -17,7 +17,7 @@ typedef struct mgl_kernel_device_options {
     const char *shape, *workloads; /* of the models, in command-line syntax; NULL: those of the
                                     * op */
     const char *checkpoint;        /* model weights whose replies must stay the same; NULL: none */
-    const char *turns;             /* lock file as in mgl_trial_options; NULL: no other process
+    const char *device_lock;       /* lock file as in mgl_trial_options; NULL: no other process
                                     * measures on the device */
     bool no_sandbox;
     mgl_trial_depth depth;

@@ -517,14 +517,14 @@ typedef mgl_status gate_fn(struct passage *p, mgl_error *err);
 static mgl_status pass_with_device_lock(struct passage *p, mgl_device_lock_kind kind, gate_fn *gate,
                                         double *seconds, mgl_error *err)
 {
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     const double asked = mgl_clock_s();
-    mgl_status status = mgl_device_lock_take(p->o->turns, kind, p->o->abort, &turn, err);
+    mgl_status status = mgl_device_lock_take(p->o->device_lock, kind, p->o->abort, &lock, err);
     const double began = mgl_clock_s();
     p->out->spent.waiting += began - asked;
     if (!status)
         status = gate(p, err);
-    mgl_device_lock_end(&turn);
+    mgl_device_lock_end(&lock);
     *seconds += mgl_clock_s() - began;
     return status;
 }

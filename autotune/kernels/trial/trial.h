@@ -46,12 +46,12 @@ typedef enum mgl_trial_depth {
 } mgl_trial_depth;
 
 typedef struct mgl_trial_options {
-    const char *device;  /* "cuda", "cuda:1" */
-    const char *program; /* the executable of the worker; NULL: "/proc/self/exe" */
-    const char *kernels; /* cache folder of compiled kernels; NULL: the user's */
-    const char *turns;   /* the lock file (device_lock.h); NULL: no other process measures */
-    bool no_sandbox;     /* as in mgl_runner_options */
-    double limit_s;      /* per request of a worker; 0: the default of the runner */
+    const char *device;      /* "cuda", "cuda:1" */
+    const char *program;     /* the executable of the worker; NULL: "/proc/self/exe" */
+    const char *kernels;     /* cache folder of compiled kernels; NULL: the user's */
+    const char *device_lock; /* the lock file (device_lock.h); NULL: no other process measures */
+    bool no_sandbox;         /* as in mgl_runner_options */
+    double limit_s;          /* per request of a worker; 0: the default of the runner */
     mgl_trial_depth depth;
     const char *shape;              /* of the models; NULL: the shape in the op's context */
     const mgl_workloads *models;    /* NULL: one sequence at contexts 0 and 2,048 */

@@ -34,23 +34,23 @@ static void tear_down(void)
 }
 
 /* Without waiting: whoever would have to is interrupted. */
-static mgl_status try_at_once(mgl_device_lock_kind kind, mgl_device_lock *turn)
+static mgl_status try_at_once(mgl_device_lock_kind kind, mgl_device_lock *lock)
 {
-    return mgl_device_lock_take(path, kind, &set_flag, turn, NULL);
+    return mgl_device_lock_take(path, kind, &set_flag, lock, NULL);
 }
 
 static bool is_free(mgl_device_lock_kind kind)
 {
-    mgl_device_lock turn;
-    const mgl_status status = try_at_once(kind, &turn);
+    mgl_device_lock lock;
+    const mgl_status status = try_at_once(kind, &lock);
     ck_assert(status == MGL_OK || status == MGL_INTERRUPTED);
-    mgl_device_lock_end(&turn);
+    mgl_device_lock_end(&lock);
     return !status;
 }
 
-/* Waits for a turn alone, in a thread of its own. */
+/* Waits for the exclusive lock in a thread. */
 static struct {
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     mgl_status status;
     atomic_int abort, done;
 } waiter;
@@ -58,7 +58,7 @@ static struct {
 static void *wait_alone(void *unused)
 {
     waiter.status =
-        mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, &waiter.abort, &waiter.turn, NULL);
+        mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, &waiter.abort, &waiter.lock, NULL);
     atomic_store(&waiter.done, 1);
     return unused;
 }
@@ -95,11 +95,11 @@ END_TEST
 
 START_TEST(one_is_alone)
 {
-    mgl_device_lock turn;
-    ck_assert_int_eq(try_at_once(MGL_DEVICE_LOCK_ALONE, &turn), MGL_OK);
+    mgl_device_lock lock;
+    ck_assert_int_eq(try_at_once(MGL_DEVICE_LOCK_ALONE, &lock), MGL_OK);
     ck_assert(!is_free(MGL_DEVICE_LOCK_ALONE));
     ck_assert(!is_free(MGL_DEVICE_LOCK_SHARED));
-    mgl_device_lock_end(&turn);
+    mgl_device_lock_end(&lock);
     ck_assert(is_free(MGL_DEVICE_LOCK_SHARED));
 }
 END_TEST
@@ -115,7 +115,7 @@ START_TEST(who_waits_to_be_alone_goes_first)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(waiter.status, MGL_OK);
     ck_assert(!is_free(MGL_DEVICE_LOCK_SHARED));
-    mgl_device_lock_end(&waiter.turn);
+    mgl_device_lock_end(&waiter.lock);
     ck_assert(is_free(MGL_DEVICE_LOCK_SHARED));
 }
 END_TEST
@@ -134,15 +134,15 @@ START_TEST(who_stops_waiting_wishes_nothing)
 }
 END_TEST
 
-START_TEST(a_turn_ends_with_its_process)
+START_TEST(a_lock_ends_with_its_process)
 {
     int ready[2], how;
     char byte;
     ck_assert_int_eq(pipe(ready), 0);
     const pid_t child = fork();
     if (child == 0) {
-        mgl_device_lock turn;
-        byte = mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, NULL, &turn, NULL) == MGL_OK;
+        mgl_device_lock lock;
+        byte = mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, NULL, &lock, NULL) == MGL_OK;
         if (write(ready[1], &byte, 1) == 1)
             pause();
         _exit(0);
@@ -172,26 +172,26 @@ END_TEST
 
 START_TEST(a_file_that_cannot_be_is_told)
 {
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     mgl_error err = {0};
     ck_assert_int_eq(
-        mgl_device_lock_take("/nowhere/device-lock", MGL_DEVICE_LOCK_SHARED, NULL, &turn, &err),
+        mgl_device_lock_take("/nowhere/device-lock", MGL_DEVICE_LOCK_SHARED, NULL, &lock, &err),
         MGL_BAD_INPUT);
     ck_assert_str_eq(err.where, "/nowhere/device-lock");
-    ck_assert_int_eq(turn.file, -1);
+    ck_assert_int_eq(lock.file, -1);
 }
 END_TEST
 
 START_TEST(a_failure_is_no_wait)
 {
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     static const mgl_device_lock_kind kinds[] = {MGL_DEVICE_LOCK_SHARED, MGL_DEVICE_LOCK_ALONE};
     for (size_t i = 0; i < 2; i++)
         for (uint64_t n = 1; n <= 2; n++) {
             mgl_file_fail_at(n);
-            ck_assert_int_ne(mgl_device_lock_take(path, kinds[i], NULL, &turn, NULL), MGL_OK);
+            ck_assert_int_ne(mgl_device_lock_take(path, kinds[i], NULL, &lock, NULL), MGL_OK);
             mgl_file_fail_at(0);
-            ck_assert_int_eq(turn.file, -1);
+            ck_assert_int_eq(lock.file, -1);
             ck_assert(is_free(MGL_DEVICE_LOCK_ALONE));
         }
 }
@@ -207,7 +207,7 @@ int main(void)
     tcase_add_test(tests, one_is_alone);
     tcase_add_test(tests, who_waits_to_be_alone_goes_first);
     tcase_add_test(tests, who_stops_waiting_wishes_nothing);
-    tcase_add_test(tests, a_turn_ends_with_its_process);
+    tcase_add_test(tests, a_lock_ends_with_its_process);
     tcase_add_test(tests, without_a_file_nobody_waits);
     tcase_add_test(tests, a_file_that_cannot_be_is_told);
     tcase_add_test(tests, a_failure_is_no_wait);

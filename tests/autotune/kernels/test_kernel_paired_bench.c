@@ -185,17 +185,17 @@ END_TEST
 
 static struct {
     const char *path;
-    mgl_device_lock turn; /* shared */
+    mgl_device_lock lock; /* shared */
 } sharing;
 
 /* Whether somebody waits to be alone, for whom whoever shares would have to wait. */
 static bool is_wished_alone(void)
 {
     static const atomic_int at_once = 1;
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     const mgl_status status =
-        mgl_device_lock_take(sharing.path, MGL_DEVICE_LOCK_SHARED, &at_once, &turn, NULL);
-    mgl_device_lock_end(&turn);
+        mgl_device_lock_take(sharing.path, MGL_DEVICE_LOCK_SHARED, &at_once, &lock, NULL);
+    mgl_device_lock_end(&lock);
     return status == MGL_INTERRUPTED;
 }
 
@@ -206,7 +206,7 @@ static void *end_device_lock(void *unused)
     while (!is_wished_alone() && mgl_clock_s() < end)
         usleep(1000);
     usleep(100 * 1000);
-    mgl_device_lock_end(&sharing.turn);
+    mgl_device_lock_end(&sharing.lock);
     return unused;
 }
 
@@ -219,15 +219,15 @@ START_TEST(times_are_taken_alone)
     const mgl_kernel_unit *unit = mgl_kernel_unit_find("norm_linear");
     const mgl_trial_options options = {.depth = MGL_TRIAL_PAIRED_BENCH,
                                        .shape = "smollm2-135m",
-                                       .turns = path,
+                                       .device_lock = path,
                                        .open_runner = open_runner,
                                        .runner_user = &runner};
-    mgl_device_lock turn;
+    mgl_device_lock lock;
     pthread_t thread;
     const int file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     sharing.path = path;
-    ck_assert_int_eq(mgl_device_lock_take(path, MGL_DEVICE_LOCK_SHARED, NULL, &sharing.turn, NULL),
+    ck_assert_int_eq(mgl_device_lock_take(path, MGL_DEVICE_LOCK_SHARED, NULL, &sharing.lock, NULL),
                      MGL_OK);
     ck_assert_int_eq(pthread_create(&thread, NULL, end_device_lock, NULL), 0);
     scripted_runner_init(&runner);
@@ -238,8 +238,8 @@ START_TEST(times_are_taken_alone)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK);
     ck_assert_double_ge(trial.spent.waiting, 0.05);
-    ck_assert_int_eq(mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, NULL, &turn, NULL), MGL_OK);
-    mgl_device_lock_end(&turn);
+    ck_assert_int_eq(mgl_device_lock_take(path, MGL_DEVICE_LOCK_ALONE, NULL, &lock, NULL), MGL_OK);
+    mgl_device_lock_end(&lock);
     close(file);
     unlink(path);
 }
