@@ -23,25 +23,13 @@ enum { MGL_GAMMA_NO = 1, MGL_GAMMA_YES = 2 };
 /* Whether warpgroups (else warp teams) multiply gamma_scaled values. */
 enum { MGL_WARPGROUPS_NO = 1, MGL_WARPGROUPS_YES = 2 };
 
-/* The choices of a schedule. schedule/config.def lists the fields, ranges and defaults. */
+/* The choices of a schedule: an int for each knob of schedule/config.def, which describes them. */
 typedef struct mgl_schedule_config {
-    int rows;               /* rows of an epoch, 1 to 16; 0: lowering chooses */
-    int second_rows;        /* rows of an epoch of the second list, up to 128; 0: no second list */
-    int gamma_scaled;       /* its queues exchange gamma_scaled values: MGL_GAMMA_...; 0: lowering
-                          chooses */
-    int warpgroups;         /* MGL_WARPGROUPS_...; 0: lowering chooses */
-    int splits;             /* KV splits of attention; 0: chosen from capacity and queues */
-    int exchange;           /* MGL_EXCHANGE_...; 0: chosen from target and model */
-    int exchange_precision; /* exchange precision: which values flags exchange in 16 bits, 0 to 3 */
-    int merge;              /* MGL_MERGE_...; 0: chosen */
-    int share;              /* positions for each further split in use; 0: lowering chooses */
-    int page_bytes;         /* bytes of a tape ring page */
-    int ring_pages;         /* 0: fitted to the target's shared memory */
-    int warps;              /* consumer warps */
-    int stage_bytes;    /* shared memory for activations; 0: fitted to the target's shared memory */
-    int flight_bytes;   /* maximum bytes of the tape in flight */
-    int pending_bytes;  /* the same while the queue waits for an edge */
-    int prefetch_bytes; /* L2 prefetch ahead of a full ring; 0: none */
+#define MGL_KNOB(field, open, lowest, highest, multiple, preset, what) int field;
+#define MGL_KNOB_STEP(id, key, what)
+#include "schedule/config.def"
+#undef MGL_KNOB
+#undef MGL_KNOB_STEP
     struct {
         int first, count; /* queues [first, first + count); count 0: chosen, see config.def */
     } queues[MGL_STEP_COUNT];
