@@ -17,8 +17,21 @@
 #include "autotune/search/campaign.h"
 #include "schedule/tuned/tuned.h"
 
-#define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1"
-#define MGL_TUNE_TARGET    "sm_90a:132" /* default target for --device none */
+/* The proposers: name, and the function of tune_run.c or proposer.h that opens it (NULL:
+ * mgl_tune_open_chat). */
+#define MGL_PROPOSERS(X)                                                                           \
+    X("grid", mgl_grid_open)                                                                       \
+    X("random", mgl_random_open)                                                                   \
+    X("evolve", mgl_evolve_open)                                                                   \
+    X("surrogate", mgl_surrogate_open)                                                             \
+    X("chat", NULL)                                                                                \
+    X("external", open_external)
+/* "grid|random|...[:SHARE][,...]": value syntax of the flag --proposer. */
+#define MGL_PROPOSER_OR(name, open) "|" name
+#define MGL_PROPOSER_SYNTAX         (&(MGL_PROPOSERS(MGL_PROPOSER_OR) "[:SHARE][,...]")[1])
+
+#define MGL_TUNE_PROPOSERS "evolve:2,surrogate:2,random:1" /* default */
+#define MGL_TUNE_TARGET    "sm_90a:132"                    /* default target for --device none */
 /* default capacity in positions, at most the limit of the model */
 enum { MGL_TUNE_CAPACITY = 4096 };
 

@@ -45,25 +45,16 @@ static mgl_status open_external(const mgl_proposer_options *options, mgl_propose
     return MGL_OK;
 }
 
-/* name, function that opens it (NULL: mgl_tune_open_chat) */
-#define PROPOSERS(X)                                                                               \
-    X("grid", mgl_grid_open)                                                                       \
-    X("random", mgl_random_open)                                                                   \
-    X("evolve", mgl_evolve_open)                                                                   \
-    X("surrogate", mgl_surrogate_open)                                                             \
-    X("chat", NULL)                                                                                \
-    X("external", open_external)
-
 static const struct known_proposer {
     const char *name;
     mgl_status (*open)(const mgl_proposer_options *, mgl_proposer **, mgl_error *);
 } known[] = {
 #define MGL_X(name, open) {name, open},
-    PROPOSERS(MGL_X)
+    MGL_PROPOSERS(MGL_X)
 #undef MGL_X
 };
 #define MGL_X(name, open) ", " name
-static const char known_names[] = PROPOSERS(MGL_X); /* begins with ", " */
+static const char known_names[] = MGL_PROPOSERS(MGL_X); /* begins with ", " */
 #undef MGL_X
 enum { KNOWN = sizeof known / sizeof *known };
 

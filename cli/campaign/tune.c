@@ -33,8 +33,8 @@
     X(file, space, "--space", "F.json", 0, 0,                                                      \
       "the search space (all moves, and most knobs except number formats)")                        \
     X(file, config, "--config", "FILE", 0, 0, "the ScheduleConfig to begin with")                  \
-    X(text, proposer, "--proposer", "grid|random|evolve|surrogate|chat|external[:SHARE][,...]", 0, \
-      0, "proposers and their shares (" MGL_TUNE_PROPOSERS ")")                                    \
+    X(text, proposer, "--proposer", MGL_PROPOSER_SYNTAX, 0, 0,                                     \
+      "proposers and their shares (" MGL_TUNE_PROPOSERS ")")                                       \
     X(text, chat_url, "--chat-url", "URL", 0, 0,                                                   \
       "endpoint of chat, compatible with OpenAI: https://HOST/v1/chat/completions")                \
     X(text, chat_model, "--chat-model", "NAME", 0, 0, "model of the endpoint of chat")             \
