@@ -208,11 +208,29 @@ double scripted_runner_clock(void *runner)
 
 /* ---- the proposer ---------------------------------------------------------------------------- */
 
+/* Whether the proposer draws values of a knob. The list does not grow with the space, so that a
+ * seed draws the same configs when knobs are added. */
+static bool is_drawn(const char *name)
+{
+    static const char *const drawn[] = {"splits",        "exchange",      "exchange_precision",
+                                        "merge",         "page_bytes",    "ring_pages",
+                                        "warps",         "stage_bytes",   "flight_bytes",
+                                        "pending_bytes", "prefetch_bytes"};
+    bool found = !strncmp(name, "queues.", 7);
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn && !found; i++)
+        found = !strcmp(name, drawn[i]);
+    return found;
+}
+
 static void draw_knobs(const mgl_search_space *space, uint64_t seed, mgl_schedule_config *out)
 {
-    int count = 1 + (int)mgl_draw_below(&seed, 2);
+    const mgl_knob *knobs[MGL_MAX_KNOBS];
+    int known = 0, count = 1 + (int)mgl_draw_below(&seed, 2);
+    for (int i = 0; i < space->count; i++)
+        if (is_drawn(space->knobs[i].name))
+            knobs[known++] = &space->knobs[i];
     for (int i = 0; i < count; i++) {
-        const mgl_knob *knob = &space->knobs[mgl_draw_below(&seed, (uint64_t)space->count)];
+        const mgl_knob *knob = knobs[mgl_draw_below(&seed, (uint64_t)known)];
         mgl_knob_set(out, mgl_knob_find(knob->name),
                      knob->values[mgl_draw_below(&seed, (uint64_t)knob->count)]);
     }
