@@ -10,8 +10,8 @@
  *   variant   function          runs
  *   ring      attend_registers  one row, few positions: a warp's only KV tile is loaded early
  *   ring      attend_ring       one row, more positions: keys and values come through the ring
- *   waves     attend_kv_round   one row, positions of one KV round: two KV tiles per warp
- *   waves     attend_kv_rounds  one row, more positions
+ *   kv_rounds attend_kv_round   one row, positions of one KV round: two KV tiles per warp
+ *   kv_rounds attend_kv_rounds  one row, more positions
  *   short     attend_short      several rows of few positions: each row is done by one warp
  *   tiles     attend_tiles      any rows, caches in 16 bits: row after row
  *   general   attend_lanes      any rows, any cache, any heads
