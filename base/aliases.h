@@ -20,7 +20,8 @@ typedef enum mgl_alias_class {
     MGL_ALIAS_FILE,
     MGL_ALIAS_KEY,
     MGL_ALIAS_VERSION,
-    MGL_ALIAS_TIME
+    MGL_ALIAS_TIME,
+    MGL_ALIAS_EVENT
 } mgl_alias_class;
 
 /* The new name (static) of the old name `name` (`length` bytes); NULL: `name` is not an old name.

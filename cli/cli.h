@@ -100,7 +100,7 @@ typedef struct mgl_cli_option {
 #define MGL_CLI_CPU_OPTIONS(X)                                                                     \
     X(int, threads, "--threads", "N", 1, 256, "threads of a CPU (one a processor)")                \
     X(flag, verify, "--verify", NULL, 0, 0,                                                        \
-      "look at all checksums of a compiled model first, on a CPU too")
+      "check all checksums of a compiled model first, on a CPU too")
 
 /* Options of verbs that lower a model. */
 #define MGL_CLI_CONFIG_OPTION(X)                                                                   \
@@ -131,7 +131,7 @@ typedef struct mgl_cli_option {
 /* Options of verbs that run or compile a model. */
 #define MGL_CLI_STRICT_OPTION(X)                                                                   \
     X(flag, strict_formats, "--strict-formats", NULL, 0, 0,                                        \
-      "refuse number formats that cannot hold each number of the checkpoint")
+      "reject number formats that cannot hold each number of the checkpoint")
 
 /* The option of most verbs. */
 #define MGL_CLI_JSON_OPTION(X)                                                                     \
@@ -248,14 +248,14 @@ int mgl_cli_end_code(void);
     X("3", "schedule rejected")                                                                    \
     X("4", "no device, device error or out of memory")                                             \
     X("5", "watchdog stopped the kernel")                                                          \
-    X("6", "a gate failed")                                                                        \
+    X("6", "a check failed")                                                                       \
     X("128 + signal", "when Ctrl-C (130), TERM (143) or HUP (129) ended it")
 
 /* The same for verbs that end with a verdict. Code 0 means kept. */
 #define MGL_CLI_VERDICT_EXITS(X)                                                                   \
     X("10", "not kept")                                                                            \
-    X("11", "refused")                                                                             \
-    X("12", "wrong")                                                                               \
+    X("11", "rejected")                                                                            \
+    X("12", "incorrect")                                                                           \
     X("13", "unmeasured")                                                                          \
     X("14", "frozen")
 /* The codes as text, each after ", ". */

@@ -44,8 +44,8 @@ static void search(const mgl_planner *planner, mgl_plan *start, mgl_error *err)
             snprintf(kept, sizeof kept, "%s", move);
         }
     }
-    printf("%d plans, %d refused; predicted %.2f us a token, %.2f with the best move: %s\n", TRIALS,
-           refused, first, best, kept);
+    printf("%d plans, %d rejected; predicted %.2f us a token, %.2f with the best move: %s\n",
+           TRIALS, refused, first, best, kept);
 }
 
 int main(int argc, char **argv)

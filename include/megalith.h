@@ -39,7 +39,7 @@
  * Structs with a field `size`: set it to the sizeof of the struct, and the rest to zero but for
  * what you want otherwise. It tells the library which version of the struct a program was built
  * with: one of an older header leaves the fields it does not know at their defaults, one of a newer
- * header is refused (MGL_USAGE) where it sets a field that the library does not know. A size of 0
+ * header is rejected (MGL_USAGE) where it sets a field that the library does not know. A size of 0
  * is MGL_USAGE. mgl_error, mgl_ids and mgl_plan_diagnostic never change and have no size.
  *
  * Threads: different objects are used by different threads at will. A tokenizer is not changed
@@ -69,12 +69,12 @@ typedef enum mgl_status {
     MGL_OK = 0,
     MGL_USAGE = 1,        /* a call or a flag that makes no sense */
     MGL_BAD_INPUT = 2,    /* model, file or text that cannot be used */
-    MGL_REJECTED = 3,     /* the validator refused the schedule */
+    MGL_REJECTED = 3,     /* the validator rejected the schedule */
     MGL_DEVICE = 4,       /* no device, too little device memory, a driver's error */
     MGL_WATCHDOG = 5,     /* the kernel was stopped at its deadline */
-    MGL_GATE = 6,         /* an accuracy or performance gate failed */
+    MGL_GATE = 6,         /* a check failed: wrong results, changed frozen files, no gain */
     MGL_NO_MEMORY = 7,    /* host memory ran out */
-    MGL_SYSTEM = 8,       /* the operating system refused something */
+    MGL_SYSTEM = 8,       /* a call to the operating system failed */
     MGL_INTERRUPTED = 130 /* the switch of the call was set: see mgl_cancel */
 } mgl_status;
 
@@ -209,7 +209,7 @@ MGL_API mgl_status mgl_messages_add(char **messages, const char *role, const cha
 
 /* Renders a conversation as Hugging Face's apply_chat_template does, with a 0 behind the text. It
  * is to be encoded without the tokenizer's own special tokens: what there has to be of those is in
- * the text. A template that takes too much time, memory or depth, and one that refuses the
+ * the text. A template that takes too much time, memory or depth, and one that rejects the
  * conversation, is MGL_BAD_INPUT. The time that a template asks for is the environment's
  * SOURCE_DATE_EPOCH, in UTC, or now. Release *out with mgl_text_free. *length may be NULL. */
 MGL_API mgl_status mgl_chat_template_render(const mgl_chat_template *chat,
@@ -224,12 +224,12 @@ MGL_API mgl_status mgl_chat_template_encode(const mgl_chat_template *chat,
 
 /* ---- ending early ---------------------------------------------------------------------------- */
 
-/* A switch that the caller owns. Whatever was given one, opening, compiling or a reply, ends soon
- * after it is set, and stays refused until it is reset: a switch that is set before a call begins
- * is not lost. One switch may serve many models. A call of the GPU's driver cannot be ended;
- * opening ends behind it. NVRTC, which compiles the kernel, cannot be ended either: it is left
- * behind on a thread of its own, whose result the cache keeps, and a process that exits meanwhile
- * waits for that thread. */
+/* A switch that the caller owns. A call that has the switch (opening, compiling, a reply) ends soon
+ * after the switch is set. Until the switch is reset, further calls end at once, so a switch that
+ * is set before a call begins is not lost. One switch may serve many models. A call of the GPU's
+ * driver cannot be ended; opening ends behind it. NVRTC, which compiles the kernel, cannot be ended
+ * either: it is left behind on a thread of its own, whose result the cache keeps, and a process
+ * that exits meanwhile waits for that thread. */
 typedef struct mgl_cancel mgl_cancel;
 MGL_API mgl_status mgl_cancel_new(mgl_cancel **out,
                                   mgl_error *err); /* release with mgl_cancel_free */
@@ -285,7 +285,7 @@ typedef struct mgl_open_options {
                                format that cannot hold each number of the checkpoint's */
     int64_t penalties; /* 1: requests may have penalties, for which tokens are counted; 2: where
                           generation_config.json has a repetition_penalty. A schedule or a compiled
-                          model that was made without is refused then */
+                          model that was made without is rejected then */
     int64_t prompt;    /* tokens of the longest prompt of a single reply, or about so many; 0: few.
                           If that saves enough time, the program gets a second task list, which
                           reads up to 128 at once. Each token of the reply takes 2 to 8 % longer
@@ -329,7 +329,7 @@ typedef struct mgl_model_facts {
  * ~/.local/share, or one that came with the library. It is there for its speed; sums may be taken
  * in another order, so that the last bits of logits may differ. One that cannot be used is left
  * out. A GPU's kernel is kept in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else
- * ~/.cache/megalith. A schedule that the validator refuses is MGL_REJECTED and nothing is launched.
+ * ~/.cache/megalith. A schedule that the validator rejects is MGL_REJECTED and nothing is launched.
  */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);
@@ -464,7 +464,7 @@ typedef bool mgl_batch_token_fn(void *user, size_t reply, int32_t token);
 /* Generates `count` replies in one launch, 1 to mgl_open_options.sequences of them. Each has its
  * own prompt, length, end and sampling, and the draws of its seed are those of the same request
  * alone. requests (count) and out (count): all of an array have the size of its first, which is
- * also the distance from one to the next. A request that is refused refuses the batch; err->where
+ * also the distance from one to the next. A rejected request rejects the batch; err->where
  * then begins with "requests[i]: ". Interrupted: MGL_OK, with MGL_STOP_INTERRUPTED for those
  * replies that had not ended. */
 MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request *requests,
@@ -526,7 +526,7 @@ typedef struct mgl_compile_report {
 /* Writes what mgl_model_open makes of the checkpoint at `path` into the file `to`, which can then
  * be opened in its place: program, packed weights, tokenizer and, where NVRTC is there, the kernel.
  * The file stands there whole or not at all, also when the process is killed. `to` is MGL_BAD_INPUT
- * when it is one of the files that are read. A schedule that the validator refuses is MGL_REJECTED;
+ * when it is one of the files that are read. A schedule that the validator rejects is MGL_REJECTED;
  * MGL_INTERRUPTED when the switch was set. `options` may be NULL for the defaults, `out` where
  * the report is not wanted. */
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
@@ -722,7 +722,7 @@ typedef struct mgl_autotune_options {
 /* What happened. It belongs to the library and is valid during the call. */
 typedef struct mgl_autotune_event {
     const char *kind;    /* "start", "trial", "keep", "control", "pause", "error", "end",
-                            "condemned": what was kept was found wrong; or others */
+                            "quarantined": what was kept was found wrong; or others */
     const char *text;    /* one sentence */
     int64_t trial;       /* number of the trial; 0: of none */
     const char *outcome; /* of the trial, "NO_GAIN"; or NULL */
@@ -770,8 +770,8 @@ MGL_API mgl_status mgl_autotune(const mgl_autotune_options *options,
  *     if (mgl_autotune_is_worker(argc, argv, &code))
  *         return code;
  *
- * True: this process was such a worker, and has done its work. A program that has not called it is
- * refused (MGL_USAGE) all devices but "none". */
+ * True: this process was such a worker, and has done its work. A program that has not called it
+ * gets MGL_USAGE for all devices but "none". */
 MGL_API bool mgl_autotune_is_worker(int argc, char **argv, int *code);
 
 /* Names of the outcomes that a trial can have: outcome 0 is "OK", which was kept; NULL behind the
@@ -782,7 +782,7 @@ MGL_API const char *mgl_autotune_outcome(size_t index);
 typedef struct mgl_explanation {
     size_t size;         /* sizeof(mgl_explanation): set it before the call */
     int32_t exit_code;   /* of the command line: of `check`, for a code of diagnostics; else that of
-                            `campaign submit`: 0 kept, 10 correct but not kept, 11 refused,
+                            `campaign submit`: 0 kept, 10 correct but not kept, 11 rejected,
                             12 incorrect, 13 unmeasured, 14 what must not change has changed */
     const char *remedy;  /* what to do next, a sentence or some */
     const char *title;   /* of a code of diagnostics; NULL: of an outcome, as the two below */

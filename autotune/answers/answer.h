@@ -70,7 +70,8 @@ mgl_status mgl_answer_check_final(mgl_store *store, const mgl_campaign_record *c
 mgl_status mgl_answer_final(mgl_json_out *out, mgl_store *store, int64_t campaign, mgl_error *err);
 void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
 
-#define MGL_QUARANTINED_EVENT "condemned" /* kind of the event that reports a quarantine */
+/* Kind of the event that reports a quarantine. Its old name is in base/aliases.def. */
+#define MGL_QUARANTINED_EVENT "quarantined"
 /* Writes "condemned": the incumbents that final measurements found incorrect; and the line form of
  * one. */
 mgl_status mgl_answer_quarantined(mgl_json_out *out, mgl_store *store, int64_t campaign,

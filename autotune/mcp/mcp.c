@@ -88,13 +88,15 @@ static void initialize(const request *r, mgl_json_out *out)
     mgl_json_out_string(out, "name", "megalith");
     mgl_json_out_string(out, "version", mgl_version());
     mgl_json_out_close_object(out);
-    mgl_json_out_string(out, "instructions",
-                        "Schedules of single-launch GPU kernels: describe_space says what may be "
-                        "changed, check_schedule proves a schedule safe or says why it is not, "
-                        "explain_code says how to mend it. Micro-kernels: kernel_list has those "
-                        "whose text may be changed, kernel_next says what is wanted of one, "
-                        "kernel_scan what is refused in a text. A verdict is never yours: what you "
-                        "hand in is proved or scanned, compared with a reference, and measured.");
+    mgl_json_out_string(
+        out, "instructions",
+        "Schedules of single-launch GPU kernels: describe_space lists what may be "
+        "changed. check_schedule proves a schedule safe or reports why it is not "
+        "safe. explain_code explains how to correct it. Micro-kernels: kernel_list "
+        "lists the micro-kernels whose text may be changed, kernel_next shows the "
+        "open task, kernel_scan lists what is rejected in a text. You do not set "
+        "verdicts: each submission is proved or scanned, compared with a reference, "
+        "and measured.");
     end_result(out);
 }
 
@@ -360,7 +362,7 @@ static void call_tool(const request *r, mgl_json_out *out)
     mgl_json_out answer = {0};
     mgl_error why = {0};
     if (!tool) {
-        put_error(out, r->id, WRONG_PARAMS, "no such tool; tools/list tells which there are");
+        put_error(out, r->id, WRONG_PARAMS, "unknown tool; tools/list lists the tools");
         return;
     }
     mcp_call call = {r->mcp, r->json, mgl_json_member(r->params, "arguments")};
@@ -506,7 +508,7 @@ static mgl_status handle_batch(mgl_mcp *mcp, const mgl_json *json, mgl_text *out
         status = append(&made, out->length == start ? "[" : ",", out, err);
     }
     if (!status && !json->root->child) {
-        put_error(&made, "", NO_REQUEST, "an empty array asks for nothing");
+        put_error(&made, "", NO_REQUEST, "empty array; give at least one request");
         return append(&made, "", out, err);
     }
     if (out->length > start)

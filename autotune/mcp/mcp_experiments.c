@@ -70,23 +70,24 @@ static mgl_status kernel_report(const mcp_call *call, mgl_json_out *out, mgl_err
 /* ---- the list -------------------------------------------------------------------------------- */
 
 #define EXPERIMENT_LOG                                                                             \
-    {"log", MCP_OBJECT, false,                                                                     \
-     0,     0,          "megalith.experiment_log/1: what was tried (the kernel sessions')"},       \
+    {"log", MCP_OBJECT,                                                                            \
+     false, 0,                                                                                     \
+     0,     "megalith.experiment_log/1: what was tried (the log of the kernel sessions)"},         \
     {                                                                                              \
-        "log_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                  \
+        "log_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains it"               \
     }
 static const mcp_param of_choose[] = {
     {"shares", MCP_OBJECT, false, 0, 0, "megalith.shares/1: each op's time and floor"},
-    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains it"},
     EXPERIMENT_LOG};
-static const mcp_param of_report[] = {
-    EXPERIMENT_LOG, {"csv", MCP_BOOLEAN, false, 0, 0, "every row, for spreadsheets (false)"}};
+static const mcp_param of_report[] = {EXPERIMENT_LOG,
+                                      {"csv", MCP_BOOLEAN, false, 0, 0, "all rows as CSV (false)"}};
 
 static const mcp_tool tools[] = {
-    {"kernel_choose", "Which op is worked on next",
-     "Ops by what the whole gains if they reach their floor, and the ideas that helped most.",
+    {"kernel_choose", "Choose the next op",
+     "Ranks ops by the gain of the whole if each reached its floor, with the best ideas so far.",
      MCP_PARAMS(of_choose), false, .run = kernel_choose},
-    {"kernel_report", "What was tried on micro-kernels",
-     "By op and by idea, with the failures counted, as Markdown.", MCP_PARAMS(of_report), false,
-     .run = kernel_report}};
+    {"kernel_report", "Report on experiments",
+     "Reports what was tried on micro-kernels, by op and by idea, with counts of failures.",
+     MCP_PARAMS(of_report), false, .run = kernel_report}};
 const mcp_tool_list mcp_experiment_log_tools = {MCP_PARAMS(tools)};

@@ -327,126 +327,135 @@ static mgl_status kernel_rollback(const mcp_call *call, mgl_json_out *out, mgl_e
 #define TEXT                                                                                       \
     {"text", MCP_STRING, false, 0, MGL_KERNEL_TEXT, "the whole text of the unit"},                 \
     {                                                                                              \
-        "path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                      \
+        "path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains the text"             \
     }
 #define TUNE                                                                                       \
     {                                                                                              \
         "tune", MCP_OBJECT, false, 0, 0,                                                           \
-            "values of tunables by name, whole numbers (the first of each)"                        \
+            "an integer value for each tunable, by name (the first value of each)"                 \
     }
 #define MODELS                                                                                     \
-    {"shape", MCP_STRING,   false,                                                                 \
-     0,       MCP_MAX_NAME, "the model that it has to gain in (that of the op's context)"},        \
-        {"workloads", MCP_STRING, false, 0, MCP_MAX_NAME, "of that model (ctx=0,2048;batch=1)"},   \
+    {                                                                                              \
+        "shape",      MCP_STRING,                                                                  \
+        false,        0,                                                                           \
+        MCP_MAX_NAME, "the model in which the text is timed (the shape in the op's context)"},     \
+        {"workloads", MCP_STRING,   false,                                                         \
+         0,           MCP_MAX_NAME, "workloads of that model (ctx=0,2048;batch=1)"},               \
     {                                                                                              \
         "checkpoint", MCP_STRING, false, 0, MCP_MAX_PATH,                                          \
-            "folder of a model with weights, on which its replies are compared too"                \
+            "folder of a model with weights, on which replies are compared too"                    \
     }
 
 static const mcp_param of_unit[] = {MCP_UNIT};
-static const mcp_param of_scan[] = {
-    {"unit", MCP_STRING, false, 0, MCP_MAX_NAME, "whose text it is (the unit that has its frame)"},
-    TEXT};
+static const mcp_param of_scan[] = {{"unit", MCP_STRING, false, 0, MCP_MAX_NAME,
+                                     "the unit of the text (the unit whose regions the text has)"},
+                                    TEXT};
 static const mcp_param of_version[] = {
     MCP_UNIT,
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "a branch, a version, or original: the unit's original text (the branch that is worked on)"}};
+     "a branch, a version, or original: the unit's original text (the current branch)"}};
 static const mcp_param of_diff[] = {
     MCP_UNIT,
     {"from", MCP_STRING, false, 0, MCP_MAX_NAME,
      "a branch, a version, or original: the unit's original text (original)"},
-    {"to", MCP_STRING, false, 0, MCP_MAX_NAME, "likewise (the branch that is worked on)"}};
+    {"to", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a branch, a version, or original (the current branch)"}};
 static const mcp_param of_branch[] = {
     MCP_UNIT,
-    {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or one to go on with"},
+    {"name", MCP_STRING, true, 0, MCP_MAX_NAME, "a new branch, or an existing branch to return to"},
     {"at", MCP_STRING, false, 0, MCP_MAX_NAME,
-     "where a new one begins: as `at` of kernel_log (where the branch that is worked on stands)"}};
+     "where a new branch begins: as `at` of kernel_log (at the head of the current branch)"}};
 static const mcp_param of_begin[] = {
     MCP_UNIT,
-    {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME, "one of those that kernel_next has"},
-    {"task", MCP_STRING, false, 0, 10000, "or what is to be done, in words"},
-    MCP_REGION("launch, macros or device: the one that the task edits (device)"),
+    {"transformation", MCP_STRING, false, 0, MCP_MAX_NAME,
+     "a transformation that kernel_next lists"},
+    {"task", MCP_STRING, false, 0, 10000, "or a task in words"},
+    MCP_REGION("launch, macros or device: the region that the task edits (device)"),
     MCP_ARCH,
-    {"drop", MCP_BOOLEAN, false, 0, 0, "gives up the work that is open, first (false)"}};
+    {"drop", MCP_BOOLEAN, false, 0, 0, "drop the open task first (false)"}};
 static const mcp_param of_submit[] = {
     MCP_UNIT,
-    {"answer", MCP_STRING, false, 0, MAX_FILE, "what the prompt asked for, in one fence"},
-    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
+    {"answer", MCP_STRING, false, 0, MAX_FILE, "the answer to the prompt, in one code fence"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains the text"},
     {"bare", MCP_BOOLEAN, false, 0, 0, "the answer is the text itself, without a fence (false)"},
     MCP_SCAN_ONLY,
-    MCP_DEVICE("none, cuda or cuda:N: that evaluates what passes the compiler (none)")};
+    MCP_DEVICE("none, cuda or cuda:N: the device that checks and times a compiled text (none)")};
 static const mcp_param of_verify[] = {
     MCP_UNIT,
     TEXT,
-    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    MCP_REGION("launch, macros or device: the only region that may differ (any region)"),
     TUNE,
     MCP_ARCH,
     MCP_SCAN_ONLY,
-    MCP_DEVICE("none, cuda or cuda:N: where it is examined and timed (none)"),
+    MCP_DEVICE("none, cuda or cuda:N: the device that checks and times the text (none)"),
     {"correctness_only", MCP_BOOLEAN, false, 0, 0,
-     "the gates end before anything is timed (false)"},
+     "stop before timing: the correctness check and the sanitizers run (false)"},
     MODELS};
 static const mcp_param of_bench[] = {
     MCP_UNIT,
     TEXT,
-    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    MCP_REGION("launch, macros or device: the only region that may differ (any region)"),
     TUNE,
-    MCP_DEVICE("cuda or cuda:N: where (cuda)"),
+    MCP_DEVICE("cuda or cuda:N: the device that times the text (cuda)"),
     MODELS};
 static const mcp_param of_promote[] = {
     MCP_UNIT,
     TEXT,
-    MCP_REGION("launch, macros or device: the only one that may differ (each may)"),
+    MCP_REGION("launch, macros or device: the only region that may differ (any region)"),
     TUNE,
-    {"device", MCP_STRING, true, 0, 31, "cuda or cuda:N: that evaluates it"},
+    {"device", MCP_STRING, true, 0, 31,
+     "cuda or cuda:N: the device that checks and times the text"},
     MODELS};
 
 static const mcp_tool tools[] = {
-    {"kernel_list", "The micro-kernels", "Those whose text may be changed, and the file of each.",
-     NULL, 0, false, .run = kernel_list},
-    {"kernel_show", "What is known of a micro-kernel",
-     "Its meaning, scalars, inputs, outputs, budget, and the text of its regions.",
+    {"kernel_list", "List micro-kernels",
+     "Lists the micro-kernels whose text may be changed, with their files.", NULL, 0, false,
+     .run = kernel_list},
+    {"kernel_show", "Show a micro-kernel",
+     "Shows its meaning, scalars, inputs, outputs, budget, and the text of its regions.",
      MCP_PARAMS(of_unit), false, .run = kernel_show},
     {"kernel_scan", "Scan a text of a micro-kernel",
-     "All that the gates before the compiler refuse in a text, with code, line and hint.",
+     "Lists all findings of the static scan in a text, with code, line and hint.",
      MCP_PARAMS(of_scan), false, .run = kernel_scan},
-    {"kernel_next", "What is wanted of a micro-kernel",
-     "The open work and its prompt, or the transformations that may be begun.", MCP_PARAMS(of_unit),
-     false, .in_store = kernel_next},
-    {"kernel_prompt", "The prompt of the open work", "What kernel_submit has to answer.",
-     MCP_PARAMS(of_unit), false, .in_store = kernel_prompt},
-    {"kernel_log", "Versions of a micro-kernel", "Those of a branch, the newest first.",
+    {"kernel_next", "Show the open task",
+     "Shows the open task and its prompt, or the transformations that may begin.",
+     MCP_PARAMS(of_unit), false, .in_store = kernel_next},
+    {"kernel_prompt", "Show the prompt of the open task",
+     "Shows the prompt that kernel_submit answers.", MCP_PARAMS(of_unit), false,
+     .in_store = kernel_prompt},
+    {"kernel_log", "List versions", "Lists the versions of a branch, the newest first.",
      MCP_PARAMS(of_version), false, .in_store = kernel_log},
-    {"kernel_diff", "What differs between two versions",
-     "Line by line, as a text; where nothing is named, what the branch's text has changed.",
+    {"kernel_diff", "Compare two versions",
+     "Shows the differences line by line. By default, compares the original and the current text.",
      MCP_PARAMS(of_diff), false, .in_store = kernel_diff},
-    {"kernel_export", "A version with its text", "Its verdict, values of tunables and text.",
+    {"kernel_export", "Export a version",
+     "Returns the verdict of a version, its values of tunables, and its text.",
      MCP_PARAMS(of_version), false, .in_store = kernel_export},
-    {"kernel_branches", "Branches of a micro-kernel's versions",
-     "All of them, and the one that is worked on.", MCP_PARAMS(of_unit), false,
-     .in_store = kernel_branches},
-    {"kernel_branch", "Make or change the branch",
-     "Makes a branch, or goes on with one; answers as kernel_branches.", MCP_PARAMS(of_branch),
-     true, .in_store = kernel_branch},
-    {"kernel_begin", "Begin a work",
-     "Begins a transformation or a task on a micro-kernel, and answers with its prompt.",
+    {"kernel_branches", "List branches",
+     "Lists the branches of a micro-kernel, and names the current branch.", MCP_PARAMS(of_unit),
+     false, .in_store = kernel_branches},
+    {"kernel_branch", "Make or change a branch",
+     "Makes a branch or returns to one. Returns the same as kernel_branches.",
+     MCP_PARAMS(of_branch), true, .in_store = kernel_branch},
+    {"kernel_begin", "Begin a task",
+     "Begins a transformation or a task on a micro-kernel, and returns its prompt.",
      MCP_PARAMS(of_begin), true, .in_store = kernel_begin},
-    {"kernel_submit", "Hand in an answer",
-     "Passes the answer to the open work's prompt through the gates; a text that passes is a "
+    {"kernel_submit", "Submit an answer",
+     "Runs the gates on the answer to the prompt of the open task. A text that passes becomes a "
      "version.",
      MCP_PARAMS(of_submit), true, .in_store = kernel_submit},
-    {"kernel_verify", "Pass a text through the gates",
-     "The verdict on a whole text of a micro-kernel: before a device, and on one where it is "
-     "named.",
+    {"kernel_verify", "Check a text with the gates",
+     "Runs the gates on a whole text of a micro-kernel. With `device`, runs the gates on that "
+     "device too.",
      MCP_PARAMS(of_verify), true, .run = kernel_verify},
     {"kernel_bench", "Time a text",
-     "Times a text that is right against the one that runs today; without a text that one against "
+     "Times a correct text against the text in use. Without a text, times the text in use against "
      "itself.",
      MCP_PARAMS(of_bench), true, .run = kernel_bench},
     {"kernel_promote", "Promote a text",
-     "Passes a text through all gates, and compiles kernels with it from then on when all say OK.",
+     "Runs all gates on a text. If it passes, kernels are compiled with it from then on.",
      MCP_PARAMS(of_promote), true, .run = kernel_promote},
-    {"kernel_rollback", "Take a promotion back",
-     "Puts back what ran before a text of a micro-kernel was promoted.", MCP_PARAMS(of_unit), true,
-     .run = kernel_rollback}};
+    {"kernel_rollback", "Undo a promotion",
+     "Restores the text that was in use before the last promotion of a micro-kernel.",
+     MCP_PARAMS(of_unit), true, .run = kernel_rollback}};
 const mcp_tool_list mcp_kernel_tools = {MCP_PARAMS(tools)};

@@ -6,7 +6,8 @@
 
 #define MCP_UNIT                                                                                   \
     {                                                                                              \
-        "unit", MCP_STRING, true, 0, MCP_MAX_NAME, "name of the micro-kernel, of kernel_list"      \
+        "unit", MCP_STRING, true, 0, MCP_MAX_NAME,                                                 \
+            "name of the micro-kernel, as kernel_list prints it"                                   \
     }
 #define MCP_REGION(what)                                                                           \
     {                                                                                              \
@@ -22,7 +23,7 @@
     }
 #define MCP_SCAN_ONLY                                                                              \
     {                                                                                              \
-        "scan_only", MCP_BOOLEAN, false, 0, 0, "the gates end before the compiler (false)"         \
+        "scan_only", MCP_BOOLEAN, false, 0, 0, "stop before the compiler (false)"                  \
     }
 
 #endif

@@ -86,29 +86,29 @@ static mgl_status ptx_scan(const mcp_call *call, mgl_json_out *out, mgl_error *e
 #define TEXT                                                                                       \
     {"text", MCP_STRING, false, 0, MGL_PTX_MAX_BYTES, "PTX of the kernel"},                        \
     {                                                                                              \
-        "path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                      \
+        "path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains it"                   \
     }
 #define BASE(what)                                                                                 \
     {"base", MCP_STRING, false, 0, MGL_PTX_MAX_BYTES, what},                                       \
     {                                                                                              \
-        "base_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"                 \
+        "base_path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains it"              \
     }
 static const mcp_param of_condense[] = {TEXT};
 static const mcp_param of_diff[] = {
     TEXT,
-    BASE("PTX of what it is compared with"),
-    {"all", MCP_BOOLEAN, false, 0, 0, "also where counts alone differ (false)"}};
-static const mcp_param of_scan[] = {TEXT, BASE("PTX of the incumbent, which may do what it does")};
+    BASE("PTX of the kernel to compare with"),
+    {"all", MCP_BOOLEAN, false, 0, 0, "include features of which only the counts differ (false)"}};
+static const mcp_param of_scan[] = {
+    TEXT, BASE("PTX of the incumbent: what the incumbent does is allowed")};
 
 static const mcp_tool tools[] = {
-    {"kernel_ptx_condense", "What a kernel does",
-     "A module of PTX condensed: memory, what is asynchronous, matrix products, barriers, loops.",
+    {"kernel_ptx_condense", "Summarize a kernel",
+     "Condenses a PTX module: memory, asynchronous operations, matrix products, barriers, loops.",
      MCP_PARAMS(of_condense), false, .run = ptx_condense},
-    {"kernel_ptx_diff", "What one kernel does and the other does not",
-     "Two modules of PTX compared, feature by feature.", MCP_PARAMS(of_diff), false,
-     .run = ptx_diff},
-    {"kernel_ptx_scan", "What a kernel must not have",
-     "Scans a module of PTX for clocks, traps, atomics, calls and the like, beyond what the "
-     "incumbent has.",
+    {"kernel_ptx_diff", "Compare two kernels", "Compares two PTX modules, feature by feature.",
+     MCP_PARAMS(of_diff), false, .run = ptx_diff},
+    {"kernel_ptx_scan", "Scan a kernel",
+     "Scans a PTX module for clocks, traps, atomics, calls and the like that the incumbent does "
+     "not have.",
      MCP_PARAMS(of_scan), false, .run = ptx_scan}};
 const mcp_tool_list mcp_ptx_tools = {MCP_PARAMS(tools)};

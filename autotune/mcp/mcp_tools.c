@@ -513,43 +513,46 @@ static const mcp_param of_campaign[] = {CAMPAIGN};
 static const mcp_param of_history[] = {
     CAMPAIGN,
     {"from", MCP_INTEGER, false, 1, INT64_C(1) << 53,
-     "number of the first trial (of the last ones)"},
+     "number of the first trial (the last trials)"},
     {"limit", MCP_INTEGER, false, 1, MOST_TRIALS, "trials at most (20)"}};
 static const mcp_param of_check[] = {
     {"text", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "the schedule's text"},
-    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"},
-    {"model", MCP_STRING, false, 0, MCP_MAX_PATH, "folder of the model that it has to compute"}};
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains the text"},
+    {"model", MCP_STRING, false, 0, MCP_MAX_PATH,
+     "folder of the model that the schedule must compute"}};
 static const mcp_param of_code[] = {
-    {"code", MCP_STRING, true, 0, 40, "MG203 of check_schedule, or NO_GAIN of a trial"}};
+    {"code", MCP_STRING, true, 0, 40,
+     "a code of check_schedule such as MG203, or an outcome of a trial such as NO_GAIN"}};
 static const mcp_param of_submit[] = {
     CAMPAIGN,
     {"proposal", MCP_OBJECT, false, 0, 0, "megalith.proposal/1: config, moves, hypothesis"},
     {"schedule", MCP_STRING, false, 0, MGL_SCHEDULE_MAX_TEXT, "or a whole schedule text"},
-    {"wait_s", MCP_INTEGER, false, 0, MOST_WAIT_S, "seconds to wait for its verdict (0)"}};
+    {"wait_s", MCP_INTEGER, false, 0, MOST_WAIT_S, "seconds to wait for the verdict (0)"}};
 
 static const mcp_tool tools[] = {
-    {"describe_space", "What may be changed",
-     "Knobs with their ranges, moves, whether the campaign's space has each, and how a proposal "
-     "looks.",
+    {"describe_space", "Describe the search space",
+     "Lists the knobs with their ranges and the moves, whether the campaign's space contains each, "
+     "and the form of a proposal.",
      MCP_PARAMS(of_campaign), false, .run = describe_space},
     {"check_schedule", "Prove a schedule safe",
      "Validates a schedule text: accepted, or diagnostics with code, level, line and witness. "
      "Accepted with a warning: the machine of the target cannot run it.",
      MCP_PARAMS(of_check), false, .run = check_schedule},
-    {"explain_code", "Explain a code", "What a code means and how to mend it.", MCP_PARAMS(of_code),
-     false, .run = explain_code},
-    {"submit_trial", "Hand in a trial",
-     "Queues a proposal for a campaign, whose gates decide. The answer is the verdict if wait_s is "
-     "long enough, or \"queued\" with \"running\": whether a process runs the campaign.",
+    {"explain_code", "Explain a code", "Explains what a code means and how to correct the fault.",
+     MCP_PARAMS(of_code), false, .run = explain_code},
+    {"submit_trial", "Submit a trial",
+     "Queues a proposal for a campaign. Returns the verdict if wait_s is long enough. Otherwise "
+     "returns \"queued\", and in \"running\" whether a process runs the campaign.",
      MCP_PARAMS(of_submit), true, .in_campaign = submit_trial},
-    {"campaign_status", "Status of a campaign", "State, trials by outcome, time spent.",
-     MCP_PARAMS(of_campaign), false, .in_campaign = campaign_status},
-    {"history", "Trials of a campaign", "The last trials, with verdicts and gains.",
+    {"campaign_status", "Show the status of a campaign",
+     "Shows its state, its trials by outcome, and the time spent.", MCP_PARAMS(of_campaign), false,
+     .in_campaign = campaign_status},
+    {"history", "List trials", "Lists the last trials of a campaign, with verdicts and gains.",
      MCP_PARAMS(of_history), false, .in_campaign = history},
-    {"best", "The best program", "The incumbent with its proposal.", MCP_PARAMS(of_campaign), false,
-     .in_campaign = best},
-    {"report", "Report of a campaign", "The whole report as Markdown.", MCP_PARAMS(of_campaign),
-     false, .in_campaign = report}};
+    {"best", "Show the best program", "Shows the incumbent with its proposal.",
+     MCP_PARAMS(of_campaign), false, .in_campaign = best},
+    {"report", "Report on a campaign", "Returns the whole report as Markdown.",
+     MCP_PARAMS(of_campaign), false, .in_campaign = report}};
 
 static const mcp_tool_list own_tools = {MCP_PARAMS(tools)};
 

@@ -105,37 +105,38 @@ static mgl_status transform_apply(const mcp_call *call, mgl_kernel_store *shop, 
 #define NAMES                                                                                      \
     {"name", MCP_STRING, false, 0, MCP_MAX_NAME, "a transformation"},                              \
     {                                                                                              \
-        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a script, sm_90a"                        \
+        "script", MCP_STRING, false, 0, MCP_MAX_NAME, "or a script, such as sm_90a"                \
     }
 static const mcp_param of_show[] = {NAMES};
 static const mcp_param of_check[] = {
     {"transformation", MCP_OBJECT, false, 0, 0, "megalith.transformation/1 or megalith.script/1"},
-    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds it"}};
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains it"}};
 static const mcp_param of_apply[] = {
     MCP_UNIT,
     NAMES,
     {"answers", MCP_ARRAY, false, 0, 0,
-     "a text for each call of a pass, in turn, with the region in one fence"},
-    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that holds the list"},
+     "a text for each call of a pass, in order, each with the region in one code fence"},
+    {"path", MCP_STRING, false, 0, MCP_MAX_PATH, "or a file that contains the list"},
     {"carry", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
-     "configurations that a step carries on (128)"},
+     "configurations that a step passes to the next step (128)"},
     {"evaluations", MCP_INTEGER, false, 1, MGL_CONFIGURATIONS_ALL,
      "configurations that a step evaluates at most (512)"},
     MCP_ARCH,
     MCP_SCAN_ONLY,
-    MCP_DEVICE("none, cuda or cuda:N: that evaluates what passes the compiler (none)")};
+    MCP_DEVICE("none, cuda or cuda:N: the device that checks and times a compiled text (none)")};
 
 static const mcp_tool tools[] = {
-    {"kernel_transform_list", "The transformations",
-     "Transformations with what they require and provide, and scripts of them.", NULL, 0, false,
-     .run = transform_list},
-    {"kernel_transform_show", "A transformation or script", "All of one, with its passes in words.",
-     MCP_PARAMS(of_show), false, .run = transform_show},
-    {"kernel_transform_check", "Check a transformation or script of your own",
-     "What it has where it is well formed, or what is wrong in it.", MCP_PARAMS(of_check), false,
-     .run = transform_check},
+    {"kernel_transform_list", "List transformations",
+     "Lists the transformations, with what they require and provide, and the scripts.", NULL, 0,
+     false, .run = transform_list},
+    {"kernel_transform_show", "Show a transformation or script",
+     "Shows all of it, with its passes in words.", MCP_PARAMS(of_show), false,
+     .run = transform_show},
+    {"kernel_transform_check", "Check a transformation or script",
+     "Shows the contents of a well-formed transformation or script, or what is wrong in it.",
+     MCP_PARAMS(of_check), false, .run = transform_check},
     {"kernel_transform_apply", "Apply a transformation or script",
-     "Plays answers to the calls of its passes; a step that is done is a version. kernel_begin "
-     "asks for them pass by pass.",
+     "Runs the passes with the given answers. Each completed step becomes a version. kernel_begin "
+     "prompts for the answers pass by pass instead.",
      MCP_PARAMS(of_apply), true, .in_store = transform_apply}};
 const mcp_tool_list mcp_transform_tools = {MCP_PARAMS(tools)};

@@ -10,6 +10,7 @@
 #include "autotune/report/report_facts.h"
 
 #include "autotune/search/chain.h"
+#include "base/aliases.h"
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/utf8.h"
@@ -390,15 +391,16 @@ static mgl_status take_quarantined(void *user, const mgl_trial *trial, mgl_error
     return failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
 }
 
-/* Whether the report shows this kind of event. Trials and controls have their own sections. */
-static bool is_shown(const char *kind)
+/* The kind of event as the report shows it, static, with its new name. NULL: the report does not
+ * show it; trials and controls have their own sections. */
+static const char *shown_kind(const char *kind)
 {
     static const char *const shown[] = {
         "costs", "keep", "pause", "error", "end", MGL_QUARANTINED_EVENT, MGL_FINAL_EVENT};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-        if (!strcmp(kind, shown[i]))
-            return true;
-    return false;
+        if (mgl_alias_is(MGL_ALIAS_EVENT, shown[i], kind))
+            return shown[i];
+    return NULL;
 }
 
 static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const char *text,
@@ -406,7 +408,8 @@ static mgl_status take_event(void *user, int64_t unix_s, const char *kind, const
 {
     report_facts *f = user;
     (void)err;
-    if (!kind || !is_shown(kind))
+    kind = kind ? shown_kind(kind) : NULL;
+    if (!kind)
         return MGL_OK;
     report_event *event = &f->events[f->event_count++ % REPORT_EVENTS];
     event->unix_s = unix_s;

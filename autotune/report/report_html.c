@@ -425,7 +425,7 @@ static void put_effects(const report_facts *f, mgl_text *out)
                     "Bar: the mean, to %.0f&nbsp;%% on either side; dot: the best.</p>"
                     "<div class=\"wide\"><table><tr><th>change of</th><th class=\"n\">mean</th>"
                     "<th class=\"n\">best</th><th class=\"extra\"></th><th class=\"n\">tried</th>"
-                    "<th class=\"n\">correct</th><th class=\"n\">refused</th>"
+                    "<th class=\"n\">correct</th><th class=\"n\">rejected</th>"
                     "<th class=\"extra\">else, most often</th></tr>",
                     most);
     put_group(f, 0, f->first_move, "knobs", most, out);

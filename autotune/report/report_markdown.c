@@ -126,7 +126,7 @@ static void put_result(const report_facts *f, mgl_text *out)
 static void put_effects(const report_facts *f, mgl_text *out)
 {
     mgl_text_put(out, f->measures ? "\n## Effects\n" : "\n## Effects, predicted\n");
-    mgl_text_put(out, "\n| change of | tried | correct | refused | mean | best | most "
+    mgl_text_put(out, "\n| change of | tried | correct | rejected | mean | best | most "
                       "often |\n|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < f->effect_count; i++) {
         const report_effect *e = &f->effects[i];

@@ -16,7 +16,7 @@ static const char *reason_of(int error)
         return "it is switched off when this kernel starts";
     case EPERM:
     case EACCES:
-        return "it is refused here, as some containers do";
+        return "the system denies it, as in some containers";
     default:
         return strerror(error);
     }

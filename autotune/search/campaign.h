@@ -16,7 +16,7 @@ enum { MGL_MAX_PROPOSERS = 6, MGL_CONTROL_EVERY = 10 };
 
 typedef struct mgl_campaign_event {
     /* "prior", "sandbox", "costs", "start", "trial", "again", "keep", "control", "pause",
-     * "error", "waits" (MGL_SPENT_EVENT), "end", "condemned" (MGL_QUARANTINED_EVENT), "chat" (an
+     * "error", "waits" (MGL_SPENT_EVENT), "end", "quarantined" (MGL_QUARANTINED_EVENT), "chat" (an
      * endpoint begins to fail, or answers again) */
     const char *kind;
     const char *text;       /* one sentence */

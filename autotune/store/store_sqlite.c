@@ -52,7 +52,7 @@ static mgl_status fail_constraint(const mgl_store *store, int code, mgl_error *e
                         sqlite3_errmsg(store->database));
     if (code == SQLITE_CONSTRAINT_FOREIGNKEY)
         return mgl_store_fail_gone(store, err);
-    return mgl_fail(err, MGL_BAD_INPUT, store->path, "the store refuses the value: %s",
+    return mgl_fail(err, MGL_BAD_INPUT, store->path, "the store rejects the value: %s",
                     sqlite3_errmsg(store->database));
 }
 

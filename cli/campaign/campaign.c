@@ -53,7 +53,7 @@ static mgl_status print_line(const char *label, mgl_text *line, mgl_error *err)
 {
     mgl_status status = line->failed ? mgl_fail_memory(err, line->capacity) : MGL_OK;
     if (!status)
-        mgl_cli_printf("%-10s%s\n", label, line->bytes);
+        mgl_cli_printf("%-9s %s\n", label, line->bytes);
     mgl_text_clear(line);
     return status;
 }
@@ -94,7 +94,7 @@ static mgl_status print_quarantined(void *user, const mgl_trial *trial, mgl_erro
     mgl_text line = {0};
     (void)user;
     mgl_answer_quarantined_line(trial, &line);
-    return print_line("condemned", &line, err);
+    return print_line("quarantined", &line, err);
 }
 
 static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
@@ -127,7 +127,7 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
                    c->device, c->target, c->workloads, (long long)c->capacity);
     mgl_cli_printf("trials    %lld in %.2f hours, seed %llu\n", (long long)c->trials,
                    c->seconds / 3600, (unsigned long long)c->seed);
-    mgl_cli_printf("of these  %lld kept, %lld correct but not kept, %lld refused, %lld incorrect, "
+    mgl_cli_printf("of these  %lld kept, %lld correct but not kept, %lld rejected, %lld incorrect, "
                    "%lld unmeasured, %lld duplicates, %lld unreadable\n",
                    (long long)counts.kept, (long long)counts.not_kept, (long long)counts.refused,
                    (long long)counts.incorrect, (long long)counts.unmeasured,

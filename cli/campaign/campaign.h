@@ -24,7 +24,7 @@
     X(real, until_gain, "--until-gain", "PERCENT", 0, 1000000,                                     \
       "end the campaign when the gain reaches this percentage (no limit)")                         \
     X(text, on_event, "--on-event", "CMD", 0, 0,                                                   \
-      "a program that runs at keep, pause, error, condemned and end, with JSON on its input")      \
+      "a program that runs at keep, pause, error, quarantined and end, with JSON on its input")    \
     X(text, report, "--report", "F.html", 0, 0,                                                    \
       "write the report to this file every minute and at the end")                                 \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0,                                                \

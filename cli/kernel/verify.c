@@ -63,7 +63,7 @@ static mgl_status verify(const char *operand, const void *options, mgl_error *er
 const mgl_cli_verb mgl_cli_kernel_verify_verb = {
     .name = "kernel verify",
     .operand = "UNIT",
-    .summary = "checks a text of a micro-kernel with all gates",
+    .summary = "checks a text of a micro-kernel; with --device, also on the device",
     .example = "  megalith kernel show merge --text > merge.cuh\n"
                "  megalith kernel verify merge --text merge.cuh --region device --json\n"
                "  megalith kernel verify merge --text merge.cuh --device cuda\n"

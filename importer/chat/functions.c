@@ -29,7 +29,7 @@ FUNCTION(raise_exception)
     (void)out;
     if (!message)
         return false;
-    return mgl_render_fail(r, "the template refuses this conversation: %.*s",
+    return mgl_render_fail(r, "the template rejects this conversation: %.*s",
                            (int)(message->length < 800 ? message->length : 800), message->bytes);
 }
 

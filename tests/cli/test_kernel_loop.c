@@ -293,7 +293,7 @@ START_TEST(words_have_flags_of_their_own)
     }
     for (size_t i = 0; i < sizeof judging / sizeof *judging; i++) {
         command_result result = command_runf("kernel %s --help", judging[i]);
-        ck_assert_msg(strstr(result.out, "of a verdict: 0 kept, 10 not kept, 11 refused") != NULL,
+        ck_assert_msg(strstr(result.out, "of a verdict: 0 kept, 10 not kept, 11 rejected") != NULL,
                       "%s", result.out);
         command_clear(&result);
     }

@@ -103,7 +103,7 @@ START_TEST(what_is_handed_in_has_its_verdict)
     ck_assert_int_eq(unsafe.code, 11);
     ck_assert_ptr_nonnull(strstr(unsafe.out, "REJECTED submit: MG604"));
     command_result status = command_runf("campaign status outside --store %s", store);
-    ck_assert_ptr_nonnull(strstr(status.out, " 2 refused, "));
+    ck_assert_ptr_nonnull(strstr(status.out, " 2 rejected, "));
     ck_assert_ptr_nonnull(strstr(status.out, " 1 duplicates, 4 unreadable"));
     command_clear(&status);
     ck_assert_int_eq(command_code("campaign stop outside --store %s", store), 0);

@@ -77,6 +77,7 @@ START_TEST(readers_take_both)
     case MGL_ALIAS_SCHEMA:  /* tests/autotune/kernels/methods: log, transformation, version */
     case MGL_ALIAS_VERSION: /* tests/autotune/kernels/methods/test_version.c */
     case MGL_ALIAS_TIME:    /* tests/tools/show.c */
+    case MGL_ALIAS_EVENT:   /* tests/autotune/report/test_report.c */
     case MGL_ALIAS_FLAG:    /* tests/cli/test_micro.c */
     case MGL_ALIAS_VERB:    /* tests/cli/test_kernel_loop.c */
     case MGL_ALIAS_FILE:    /* tests/autotune/store/test_keeper.c */

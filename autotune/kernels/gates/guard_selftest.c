@@ -71,7 +71,7 @@ static mgl_status try_one(const mgl_guard_plant *plant, mgl_guard_test *out, mgl
     if (!status) {
         out->tricks++;
         if (result.verdict.outcome == MGL_OUTCOME_UNMEASURED)
-            miss(out, plant->name, "nothing is refused");
+            miss(out, plant->name, "nothing is rejected");
         else if (result.verdict.outcome != plant->outcome ||
                  !strstr(result.verdict.diagnostic, plant->because))
             miss(out, plant->name, result.verdict.diagnostic);
@@ -177,7 +177,7 @@ static void check_finding(const mgl_guard_ptx *m, const mgl_ptx_finding *found, 
     snprintf(told, sizeof told, "%s at line %d: %s: %s", mgl_outcome_name(found->outcome),
              found->line, found->what, found->why);
     if (m->what && !refused)
-        miss(out, m->name, "nothing is refused");
+        miss(out, m->name, "nothing is rejected");
     else if (refused &&
              (!m->what || found->outcome != MGL_OUTCOME_STATIC_FORBIDDEN || found->line != line ||
               strcmp(found->what, m->what) != 0 || strcmp(found->why, m->why) != 0))
@@ -198,7 +198,7 @@ static mgl_status scan_module(const mgl_guard_ptx *m, const mgl_ptx *base, mgl_g
         status = mgl_ptx_scan(&ptx, &ptx, true, &found, err);
     }
     if (!status && found.outcome != MGL_OUTCOME_OK)
-        miss(out, m->name, "it is refused where the incumbent does the same");
+        miss(out, m->name, "it is rejected although the incumbent does the same");
     mgl_ptx_clear(&ptx);
     return status;
 }

@@ -210,16 +210,10 @@ static mgl_status pass_correctness(struct passage *p, mgl_error *err)
     for (int i = 0; i < mgl_harness_count() && !status && !is_over(p); i++)
         if (is_wanted(p, mgl_harness_get(i), taken))
             status = check_harness(p, mgl_harness_get(i), &taken, err);
-    if (status || is_over(p))
-        return status;
-    if (p->out->harnesses == 0)
+    if (!status && !is_over(p) && p->out->harnesses == 0)
         return mgl_fail(err, MGL_DEVICE, p->unit->name,
                         "no harness program of this device runs the micro-kernel");
-    if (p->o->depth == MGL_TRIAL_CORRECTNESS) {
-        mgl_trial_verdict_set(&p->out->verdict, MGL_OUTCOME_UNMEASURED,
-                              "correct in %d cases; nothing was timed", p->out->cases);
-    }
-    return MGL_OK;
+    return status;
 }
 
 /* ---- sanitizers ------------------------------------------------------------------------------ */
@@ -535,7 +529,12 @@ static mgl_status pass_untimed(struct passage *p, mgl_error *err)
     const double began = mgl_clock_s();
     mgl_status status = pass_correctness(p, err);
     p->out->spent.correctness = mgl_clock_s() - began;
-    return status || is_over(p) ? status : pass_sanitizers(p, err);
+    if (!status && !is_over(p))
+        status = pass_sanitizers(p, err);
+    if (!status && !is_over(p) && p->o->depth == MGL_TRIAL_CORRECTNESS)
+        mgl_trial_verdict_set(&p->out->verdict, MGL_OUTCOME_UNMEASURED,
+                              "correct in %d cases; nothing was timed", p->out->cases);
+    return status;
 }
 
 static mgl_status pass_timed(struct passage *p, mgl_error *err)

@@ -38,7 +38,7 @@ typedef mgl_status mgl_trial_runner_fn(void *user, const mgl_subject *subject, m
                                        mgl_error *err);
 
 typedef enum mgl_trial_depth {
-    MGL_TRIAL_CORRECTNESS,  /* ends after the correctness check: correct texts are UNMEASURED */
+    MGL_TRIAL_CORRECTNESS,  /* ends after the sanitizers: a text that passes is UNMEASURED */
     MGL_TRIAL_PAIRED_BENCH, /* ends after the paired benchmark */
     MGL_TRIAL_MODELS,       /* all gates */
     MGL_TRIAL_PROMOTE       /* all gates, and the hidden harness programs in the correctness

@@ -208,7 +208,7 @@ START_TEST(what_is_let_through_is_missed)
     plant(MGL_OUTCOME_STATIC_FORBIDDEN, "", "enum { HARMLESS_OF_MINE = 1 };\n");
     ck_assert_int_eq(test.missed, 1);
     ck_assert_str_eq(test.misses[0].name, "planted");
-    ck_assert_str_eq(test.misses[0].got, "nothing is refused");
+    ck_assert_str_eq(test.misses[0].got, "nothing is rejected");
 }
 END_TEST
 
@@ -243,7 +243,7 @@ START_TEST(ptx_that_is_let_through_is_missed)
     try_ptx("exit", "it ends a thread", "", "mov.u32 %r2, 0;");
     ck_assert_int_eq(test.missed, 1);
     ck_assert_str_eq(test.misses[0].name, "planted");
-    ck_assert_str_eq(test.misses[0].got, "nothing is refused");
+    ck_assert_str_eq(test.misses[0].got, "nothing is rejected");
     try_ptx("exit", "it ends a thread", "", "exit;");
     ck_assert_int_eq(test.missed, 0);
 }

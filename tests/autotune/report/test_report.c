@@ -602,6 +602,23 @@ START_TEST(the_log_has_the_last_fifty)
 }
 END_TEST
 
+/* An older version stored this kind of event under another name. */
+START_TEST(an_old_kind_of_event_is_shown_with_its_new_name)
+{
+    fixture f;
+    set_up(&f, "events");
+    must(
+        mgl_store_add_event(f.store, f.tune.record.id, "condemned", "trial 3 is incorrect", &f.err),
+        &f.err);
+    mgl_text html = html_of(&f);
+    ck_assert(holds(&html, "quarantined"));
+    ck_assert(holds(&html, "trial 3 is incorrect"));
+    ck_assert(!holds(&html, "condemned"));
+    mgl_text_clear(&html);
+    tear_down(&f);
+}
+END_TEST
+
 START_TEST(exchanges_with_a_model_are_told_by_outcome)
 {
     fixture f;
@@ -698,6 +715,7 @@ int main(void)
     tcase_add_test(tests, a_record_without_a_program_has_no_timeline);
     tcase_add_test(tests, workloads_have_names);
     tcase_add_test(tests, the_log_has_the_last_fifty);
+    tcase_add_test(tests, an_old_kind_of_event_is_shown_with_its_new_name);
     tcase_add_test(tests, exchanges_with_a_model_are_told_by_outcome);
     tcase_add_test(tests, a_night_stays_small_and_grows_no_faster_than_its_trials);
     return run_suite("report", tests);

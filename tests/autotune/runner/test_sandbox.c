@@ -247,7 +247,7 @@ static int refuse_both(void)
 static int enter_in_container(const attempt_place *p)
 {
     static const char both[] =
-        "no seccomp: it is refused here, as some containers do; no Landlock: ";
+        "no seccomp: the system denies it, as in some containers; no Landlock: ";
     mgl_sandbox is;
     if (refuse_both())
         return NOT_THERE;

@@ -289,7 +289,7 @@ static const struct pointed {
     {"{{ x | nope }}", "t:1:8", "the filter 'nope' is not supported\n{{ x | nope }}\n       ^~~~"},
     {"{{ x is nope }}", "t:1:9", "the test 'nope' is not supported\n{{ x is nope }}\n        ^~~~"},
     {"\n\n{{ raise_exception('Only users') }}", "t:3:4",
-     "the template refuses this conversation: Only users\n{{ raise_exception('Only users') }}"},
+     "the template rejects this conversation: Only users\n{{ raise_exception('Only users') }}"},
     {"{% for a in b recursive %}", "t:1:15", "recursive loops are not known; use a macro"},
     {"{% if x %}\nyes", "t:2:4", "the template ends within a block: 'endif' is missing"},
     {"{% foo %}", "t:1:4", "the statement 'foo' is not supported\n{% foo %}\n   ^~~"},
