@@ -5,27 +5,30 @@
  * One statement a line. `#` starts a comment that ends with the line. Blank lines, and the number
  * of spaces and tabs between words, have no meaning. NAME is [a-z0-9_.-]+, at most 128 bytes;
  * tensors, buffers and counters have separate name spaces. N is a decimal number without a sign, at
- * most 2^53 for sizes and below 2^31 for the rest.
- *
+ * most 2^53 for sizes and below 2^31 for the rest. The grammar in EBNF:
+ */
+/* clang-format off */
+/*
  *   program  = "megalith" "1"
  *              "target" NAME "queues" N "shared" N
  *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
  *                      "eps" FLOAT
  *              "limits" "rows" N ["second_rows" N] "sequences" N "capacity" N ["share" N]
  *              "exec" "page" N "ring" N "warps" N "stage" N
- *                     ["flight" N "pending" N "prefetch" N]  default: as in a default config
+ *                     ["flight" N "pending" N "prefetch" N]   default: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
- *                     default: the numbers of the weights
+ *                                                             default: the numbers of the weights
  *              ["tuned" NAME NAME]                            the tuned entry used for lowering,
  *                                                             and the entry's SHA-256
  *              { tensor | buffer | counter }                  in any order, before their use
  *              { queue { task } }                             numbered 0, 1, 2 ...
  *              ["second" { buffer | counter } { queue { task } }]
- *                                                             the second list, if limits has
- * `second_rows` tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING   STRING: its name in the
- * checkpoint buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N]
- * ["paged"] extent   = N | "rows" | "sequences" | "capacity"          a symbol has the value of the
- * limits source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
+ *                                                             the second list, if "limits" has
+ *                                                             "second_rows"
+ *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING  STRING: its name in the checkpoint
+ *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N] ["paged"]
+ *   extent   = N | "rows" | "sequences" | "capacity"          a word has the value of the limits
+ *   source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
  *   counter  = "counter" NAME
  *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape, and padding in it;
  *                                                             omitted in the second list
@@ -39,7 +42,9 @@
  *                                                             rows, columns, byte on the tape,
  *                                                             which the second list omits
  *   waits    = NAME ">=" N {"," NAME ">=" N}
- *
+ */
+/* clang-format on */
+/*
  * OP is a name of instructions/ops.def. VARIANT is a name of schedule/variants.def
  * (`norm_linear.skinny`), omitted for general. SPACE is a name of MGL_SPACES, DTYPE of MGL_DTYPES,
  * FORMAT of schedule/formats.def. LAYOUT is g8, or g8x2 for two tensors, joined by `|`. A STRING is

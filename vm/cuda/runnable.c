@@ -29,7 +29,6 @@ static mgl_status refuse(const mgl_program *program, int task, const char *why, 
     return status;
 }
 
-/* Extent of an operand's region in a dimension. */
 /* Checks attention partials. Flagged partials are read in words of four head dimensions. */
 static const char *check_partials(const mgl_program *program, const mgl_region *part)
 {

@@ -30,7 +30,7 @@ typedef enum mgl_correctness_level {
 } mgl_correctness_level;
 
 /* Whether a task may execute code of the unit's file. Variants of a family use functions of one
- * another's files; for example `batch` and `ladder` run the code of `skinny` for few rows.
+ * another's files; for example `batch` and `by_rows` run the code of `skinny` for few rows.
  * Therefore a change of one file may change the result of another variant. */
 bool mgl_correctness_may_run(const mgl_task *task, const mgl_kernel_unit *unit);
 

@@ -1,21 +1,24 @@
 /*
- * Panels: products of the second list. Weights and activations are both whole operands of tensor
- * cores.
+ * Panels: matrix products of the second list on tensor cores. A panel is a number of row groups of
+ * the weights, multiplied by all activation rows of the epoch.
  *
- * A task goes through its row groups panel by panel, and through a panel in the order of the tape's
- * k blocks. Who multiplies is either teams of warps (warp_teams.cuh) or warpgroups
- * (warpgroups.cuh); in epochs of few rows, in both cases, and in tasks of few row groups, warps by
- * themselves (small_m.cuh, swap_ab.cuh, small_n.cuh). Where a panel has fewer row groups than they
- * have room for, some share its k blocks, and trays are for these in turn (panel_shape.cuh).
+ * A task processes its row groups panel by panel, and the k blocks of a panel in the order of the
+ * tape. The kernel path depends on the target and the shape:
  *
- * Sums stay in registers until the panel's end. Where they are whole and the op knows no others, a
- * warp makes outputs of its own. Else they stand in shared memory, all at once or pass by pass,
- * where those that share k blocks are added up, the first first, and the op makes outputs of them:
- * a lane has four, of two columns and two rows. So all sums are made in one order,
- * which depends on how many rows the epoch has, and on nothing that is in them.
+ *   warp teams (warp_teams.cuh) or warpgroups (warpgroups.cuh)       most panels
+ *   single warps (small_m.cuh, swap_ab.cuh, small_n.cuh)             few rows or few row groups
  *
- * What a task keeps of its rows (panel_row_stats): what scales them, and of each column of four row
- * groups the squares of what it weighed, or the best of its logits.
+ * If a panel has fewer row groups than all teams or warpgroups can multiply, several of them share
+ * its k blocks (split-K), and the activation tiles are assigned to them in turn (panel_shape.cuh).
+ *
+ * Sums stay in registers until the end of the panel. If a sum is complete and the op combines no
+ * sums of other warps, each warp writes the outputs of its own sums. Otherwise the sums are stored
+ * in shared memory, all at once or in several passes. Partial sums are added in the order of the
+ * shares, and the op computes outputs from the totals: a lane gets four, of two columns and two
+ * rows. The order of summation depends only on the number of rows of the epoch.
+ *
+ * A task keeps statistics of its rows (panel_row_stats): the RMS scale of each row, and for each
+ * column of four row groups the sum of squares of the gamma-scaled outputs, or the best logit.
  */
 #ifndef MGL_DEVICE_LINEAR_PANELS_CUH
 #define MGL_DEVICE_LINEAR_PANELS_CUH
@@ -25,13 +28,13 @@
 
 #if MGL_PANELS
 
-/* ---- notes of a task --------------------------------------------------------------------------
+/* ---- row statistics ---------------------------------------------------------------------------
  */
 
-/* Of one row and one column of row groups. */
+/* Statistic of one row and one column of row groups. */
 struct panel_row_stat {
-    float value; /* the sum of squares, or the best logit, */
-    int id;      /* and its token */
+    float value; /* the sum of squares, or the best logit */
+    int id;      /* the token of the best logit */
 };
 
 static __device__ __forceinline__ float *panel_scales() /* (PANEL_ROWS) */
@@ -50,9 +53,9 @@ static __device__ __forceinline__ void clear_row_stats(const machine &m)
         panel_row_stats()[i] = {0.0f, 0};
 }
 
-/* Parts of a row's squares that lanes load together, 16 bytes each; and how many beyond whole such
- * loads a lane loads for a row of its own at the same time, where they are as many: of 132 parts
- * nobody waits twice. */
+/* SQUARES_AT_ONCE: partial sums of squares of a row that a warp loads at once, 16 bytes a lane.
+ * SQUARES_BEYOND: if this many remain after whole loads, one lane of each row loads them at the
+ * same time as the rest, so that 132 partial sums (128 + 4) need one round of loads. */
 enum { SQUARES_AT_ONCE = 32 * 4, SQUARES_BEYOND = 4 };
 
 static __device__ __forceinline__ float sum_of(float4 v)
@@ -60,8 +63,9 @@ static __device__ __forceinline__ float sum_of(float4 v)
     return (v.x + v.y) + (v.z + v.w);
 }
 
-/* Adds up N values over pairs of lanes OFFSET apart, each of which has half of them then; and so on
- * to one value, and to the lane next to it. */
+/* Reduces N values over the lanes of a warp (butterfly reduction). In each step, the lanes of a
+ * pair OFFSET apart exchange half of their values and keep the sums of the other half. OFFSET is
+ * halved from step to step, down to 1. */
 template <int N, int OFFSET> static __device__ __forceinline__ void halve_sums(float *values)
 {
     const bool upper = (thread_index() & OFFSET) != 0;
@@ -79,17 +83,17 @@ template <int N, int OFFSET> static __device__ __forceinline__ void halve_sums(f
         halve_sums<(N > 1 ? N / 2 : 1), OFFSET / 2>(values);
 }
 
-/* warp_sum of each of N values, which are added up in the same order: of value l / (32 / N) in lane
- * l. */
+/* Computes warp_sum of each of N values, in the same order of summation. Lane l gets the sum of
+ * value l / (32 / N). */
 template <int N> static __device__ __forceinline__ float warp_sums(float (&values)[N])
 {
     halve_sums<N, 16>(values);
     return values[0];
 }
 
-/* Sums of squares of rows [first, first + AT_ONCE), of those that there are: of row `first` + l /
- * (32 / AT_ONCE) in lane l. Their loads are on their way together, where all rows have `whole` 16
- * bytes. */
+/* Sums of squares of rows [first, first + AT_ONCE). Lane l gets the sum of row
+ * first + l / (32 / AT_ONCE). Rows past the end repeat the last row. `whole`: the rows are aligned
+ * to 16 bytes, and the loads of all rows are issued together. */
 template <int AT_ONCE>
 static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s, int first,
                                                     int rows, bool whole)
@@ -117,20 +121,20 @@ static __device__ __forceinline__ float sum_squares(const mgl_device_operand &s,
             for (int i = lane; i < parts; i += 32)
                 sum += row[i];
 #pragma unroll
-            for (int k = 0; k < AT_ONCE; k++) /* no register has a number */
+            for (int k = 0; k < AT_ONCE; k++) /* registers cannot be indexed */
                 sums[k] = k == r ? sum : sums[k];
         }
     }
     return warp_sums(sums) + sum_of(last);
 }
 
-/* What scales each row: 1 / sqrt(sum(s) / hidden + eps), by `warps` warps, of which this is number
- * `warp`: a warp's rows, some at a time. */
+/* Computes the RMS scale of each row: 1 / sqrt(sum(s) / hidden + eps). `warps` warps share the
+ * rows; this one is number `warp`. A warp computes AT_ONCE rows at a time. */
 template <int AT_ONCE>
 static __device__ __forceinline__ void compute_row_scales(const mgl_device_operand &s, int rows,
                                                           int warp, int warps)
 {
-    enum { LANES = 32 / AT_ONCE }; /* of a row */
+    enum { LANES = 32 / AT_ONCE }; /* for a row */
     const int lane = (int)(thread_index() % 32);
     const bool whole =
         (((size_t)s.at | (size_t)(s.stride0 * 4) | (size_t)(s.count[1] * 4)) & 15) == 0;
@@ -143,11 +147,12 @@ static __device__ __forceinline__ void compute_row_scales(const mgl_device_opera
     }
 }
 
-/* ---- pages and trays --------------------------------------------------------------------------
+/* ---- pages and activation tiles ---------------------------------------------------------------
  *
- * Where a warp stands in the second list's pages and trays, counted over all epochs, is in shared
- * memory, and which thread this is is asked anew: what lived in registers beside the sums of a
- * panel would be kept in local memory, which is ten times as far.
+ * The positions of a warp in the pages and activation tiles of the second list are counted over all
+ * epochs. They are stored in shared memory, and thread indices are read again when needed. In
+ * registers, next to the sums of a panel, they would be spilled to local memory, which is about ten
+ * times as slow.
  */
 
 static __device__ __forceinline__ int lane_now()
@@ -160,28 +165,29 @@ static __device__ __forceinline__ int warp_now()
     return (int)(thread_index() / 32);
 }
 
-/* A number that all lanes have alike, and that the compiler then knows to be so: products of a
- * warpgroup stand on no path that lanes might take apart. */
+/* Makes a value that is the same in all lanes known to the compiler as warp-uniform. Warpgroup
+ * instructions must not be in code in which lanes could diverge. */
 static __device__ __forceinline__ int same_in_all(int value)
 {
     return MGL_WARPGROUPS ? __shfl_sync(0xFFFFFFFFu, value, 0) : value;
 }
 
-/* A value that the compiler keeps in a register, where it would make it anew each time. */
+/* Makes the compiler keep a value in a register instead of computing it again for each use. */
 static __device__ __forceinline__ u32 kept(u32 value)
 {
     asm volatile("" : "+r"(value));
     return value;
 }
 
-/* Whether a phase that the whole warp waits for is complete: lanes of which `mine` is false for
- * none. All have the same answer, so that the compiler knows that they stay together. */
+/* Whether the phases that the lanes of a warp wait for are complete. Lanes with `mine` false wait
+ * for none. All lanes get the same answer, so the compiler knows that they do not diverge. */
 static __device__ __forceinline__ bool has_passed(u32 barrier, u32 parity, bool mine = true)
 {
     return __all_sync(0xFFFFFFFFu, !mine || barrier_tested_at(barrier, parity));
 }
 
-/* Waits for it. The loader has a clock in its waits: false, in all lanes, where it has given up. */
+/* Waits for these phases. Only the loader's waits have a deadline. False in all lanes: the loader
+ * has given up. */
 static __device__ __forceinline__ bool wait_phase(u32 barrier, u32 parity, bool mine = true)
 {
     while (!__all_sync(0xFFFFFFFFu, !mine || barrier_passed_at(barrier, parity)))
@@ -190,18 +196,18 @@ static __device__ __forceinline__ bool wait_phase(u32 barrier, u32 parity, bool 
     return true;
 }
 
-/* A warp's way through the pages of a panel, piece by piece: lane l has page l of each. Once the
- * warp has passed by a page that will not land, in this panel or in one before, it lets go of no
- * page any more: a place is not let go of before its page is there. */
+/* Iterator of a warp over the pages of a panel, piece by piece. Lane l handles page l of each
+ * piece. After a wait for a page was given up, in this panel or in a previous one, the warp frees
+ * no page: a slot must not be freed before its page is loaded. */
 struct page_walk {
-    int end;         /* k block behind those of the piece at hand, in TURN_BLOCKS */
-    int at;          /* the lane's page: its place, */
-    u32 parity;      /* and of its phase */
-    int pages, step; /* pages of a piece, and k blocks, in TURN_BLOCKS */
-    bool mine;       /* the lane has a page of each piece */
-    bool ready;      /* its page of the next piece, if it has one, has been seen to have landed */
-    bool gone;       /* the warp has passed by such a page, or may have */
-    u32 full, empty; /* the first places' barriers */
+    int end;         /* first k block after the current piece, in units of TURN_BLOCKS */
+    int at;          /* slot of the lane's page */
+    u32 parity;      /* parity of the phase of that page */
+    int pages, step; /* pages of a piece; k blocks of a piece, in units of TURN_BLOCKS */
+    bool mine;       /* the lane has a page in each piece */
+    bool ready;      /* the lane has no page in the next piece, or has seen that it is loaded */
+    bool gone;       /* a wait for a page was, or may have been, given up */
+    u32 full, empty; /* the barriers of slot 0 */
 };
 
 static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u32 page)
@@ -219,7 +225,7 @@ static __device__ __forceinline__ page_walk page_walk_of(const panel_shape &s, u
             kept(shared_address(own().page_empty))};
 }
 
-/* Leaves the pages at hand, if there are some. */
+/* Frees the pages of the current piece, if there is one. */
 static __device__ __forceinline__ void free_pages(page_walk &walk)
 {
     if (walk.end == 0)
@@ -234,7 +240,7 @@ static __device__ __forceinline__ void free_pages(page_walk &walk)
     }
 }
 
-/* Goes on to the pages that have k block `block`, in TURN_BLOCKS. */
+/* Advances to the piece that contains k block `block`, in units of TURN_BLOCKS. */
 static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, int block)
 {
     do {
@@ -244,16 +250,16 @@ static __device__ __forceinline__ void turn_pages(machine &m, page_walk &walk, i
         const bool ready = __all_sync(0xFFFFFFFFu, walk.ready);
         walk.ready = false;
         if (ready || (MGL_TRACE && has_passed(full, walk.parity, walk.mine)))
-            continue; /* a look at the clock takes longer than this */
+            continue; /* reading the clock would take longer */
         const u32 since = trace_clock();
         walk.gone |= !wait_phase(full, walk.parity, walk.mine);
         trace_starved(m, since);
     } while (walk.end <= block);
-    __syncwarp(); /* what one lane has waited for, all read */
+    __syncwarp(); /* all lanes read the pages that single lanes waited for */
 }
 
-/* Looks for the pages behind those at hand, while something else is on its way: to look takes as
- * long as to wait for what has landed. */
+/* Polls the barriers of the pages of the next piece while other operations are in flight. Polling
+ * takes as long as waiting for a page that is already loaded. */
 static __device__ __forceinline__ void look_ahead(page_walk &walk)
 {
     const int at = walk.at + walk.pages;
@@ -263,7 +269,7 @@ static __device__ __forceinline__ void look_ahead(page_walk &walk)
                                         wraps ? walk.parity ^ 1 : walk.parity);
 }
 
-/* To the panel's end, which has so many k blocks, in TURN_BLOCKS. */
+/* Advances to the end of the panel, which has `blocks` k blocks, in units of TURN_BLOCKS. */
 static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, int blocks, u32 page)
 {
     if (walk.end < blocks)
@@ -271,10 +277,10 @@ static __device__ __forceinline__ void end_pages(machine &m, page_walk &walk, in
     free_pages(walk);
     __syncwarp();
     own().page_at[warp_now()] =
-        page + (u32)(parts_of(blocks, walk.step) * walk.pages); /* every lane */
+        page + (u32)(parts_of(blocks, walk.step) * walk.pages); /* by every lane */
 }
 
-/* Waits until a tray is there: its bytes from act_tile_memory() on. */
+/* Waits for an activation tile and returns its offset from act_tile_memory(). */
 static __device__ __forceinline__ u32 wait_act_tile(const act_tile_walk &t)
 {
     const u32 full = shared_address(&own().act_tile_full[t.place]),
@@ -287,28 +293,30 @@ static __device__ __forceinline__ u32 wait_act_tile(const act_tile_walk &t)
     return at;
 }
 
-/* Lets go of it, as so many warps, and goes on to the team's next one. */
+/* Frees the activation tile with the arrivals of `warps` warps, and advances to the next tile of
+ * the team. */
 static __device__ __forceinline__ void free_act_tile(act_tile_walk &t, int warps)
 {
     __syncwarp();
-    if (lane_now() == 0 && !own().lost) /* or its mates might be trays behind */
+    if (lane_now() == 0 &&
+        !own().lost) /* if lost, other warps of the team may be several tiles behind */
         barrier_arrive_times(shared_address(&own().act_tile_empty[t.place]), warps);
     advance(t);
 }
 
-/* Share of `all` arrivals at a barrier that one of `users` warps makes, of which it is number `i`.
- */
+/* Number of arrivals at a barrier that warp `i` of `users` warps makes, of `all` arrivals. */
 static __device__ __forceinline__ int arrivals_of(int all, int users, int i)
 {
     const int each = small_quotient(all, users);
     return each + (i == 0 ? all - each * users : 0);
 }
 
-/* ---- a warp's part ----------------------------------------------------------------------------
+/* ---- shape of the current panel ---------------------------------------------------------------
  */
 
-/* The panel of row groups from `group` on of the task at hand, and activation rows. Both are found
- * anew where they are wanted: what lived beside the sums would be kept in local memory. */
+/* The shape of the current task's panel that begins at row group `group`; and below, the number of
+ * activation rows. Both are computed again when needed, since in registers they would be spilled.
+ */
 static __device__ __forceinline__ panel_shape shape_at(const machine &m, int group)
 {
     return panel_shape_of(segment(m, 0).groups - group);
@@ -322,26 +330,26 @@ static __device__ __forceinline__ int panel_rows(const machine &m)
 /* ---- outputs ----------------------------------------------------------------------------------
  */
 
-/* A lane's four sums of a tile, as the op gets them: of row groups `group` and the next, column
- * l / 4 of each, and of activation rows `row` and the next. */
+/* The four sums of lane l in a tile, as the op gets them: row groups `group` and `group` + 1,
+ * column l / 4 of each, and activation rows `row` and `row` + 1. */
 struct panel_lane {
     float sums[2][2]; /* (row group, row) */
-    int group;        /* of the task */
+    int group;        /* within the task */
     int row;
     int tile;    /* the first row of the tile */
-    int column;  /* of COLUMN_GROUPS row groups */
-    bool last;   /* these two row groups are the column's last; its others came just before */
-    int rows;    /* of the epoch */
-    u64 best[2]; /* of its column, of each row: the head's, kept from one pair to the next */
+    int column;  /* number of the column of COLUMN_GROUPS row groups */
+    bool last;   /* the last two row groups of the column; the others were processed just before */
+    int rows;    /* rows of the epoch */
+    u64 best[2]; /* head: best logit of the column for each row, kept from pair to pair */
 };
 
-/* The column of the task's output that a lane has of its row group h. */
+/* The column of the task's output for a lane and its row group h. */
 static __device__ __forceinline__ int column_of(const machine &m, const panel_lane &p, int h)
 {
     return (p.group + h) * MGL_ROW_GROUP + (m.lane >> 2);
 }
 
-/* The sum over the lanes that have other columns of the same rows. */
+/* Sums a value over the lanes with the same rows and other columns. */
 static __device__ __forceinline__ float sum_of_columns(float value)
 {
 #pragma unroll
@@ -350,7 +358,7 @@ static __device__ __forceinline__ float sum_of_columns(float value)
     return value;
 }
 
-/* One value of a region that is not flagged. */
+/* Stores one value in a region that is not flagged. */
 static __device__ __forceinline__ void store_at(u8 *at, int dtype, float value)
 {
     if (dtype == DTYPE_F32)
@@ -360,7 +368,7 @@ static __device__ __forceinline__ void store_at(u8 *at, int dtype, float value)
     delay();
 }
 
-/* The same where there is such an element (`real`), without a branch. */
+/* Same, if `real`, without a branch. */
 static __device__ __forceinline__ void store_if(bool real, u8 *at, int dtype, float value)
 {
     const u16 bits = (u16)pack_pair(dtype, value, 0.0f);
@@ -376,8 +384,9 @@ static __device__ __forceinline__ void store_element(const view &v, int r, int c
     store_at(element_of(v, r, column), v.dtype, value);
 }
 
-/* Values of two neighbouring rows, of one row group's columns, to a region of 16 bits: turned, so
- * that a lane has two neighbouring columns of row l / 4 of the tile. The whole warp. */
+/* Stores values of two adjacent rows and the columns of one row group in a region of 16-bit values.
+ * The warp transposes them first, so that lane l stores two adjacent columns of row l / 4 of the
+ * tile. Called by the whole warp. */
 static __device__ __forceinline__ void store_swapped(const machine &m, const paged_view &v,
                                                      const panel_lane &p, int first, float value,
                                                      float below)
@@ -390,12 +399,12 @@ static __device__ __forceinline__ void store_swapped(const machine &m, const pag
     delay();
 }
 
-/* Tiles of a warp's sums, in the order of activation rows, of a team's warp that has two tiles of
- * weight rows those of both in turn. Some of them at a time stand in shared memory: behind the last
- * panel of a task in the trays, which nobody needs any more, all of them if they have room; else in
- * own().partial, pass by pass. */
+/* The sums of a warp are tiles, in the order of activation rows. If a warp of a team has two tiles
+ * of weight rows, their tiles alternate. The tiles are stored in shared memory in passes. After the
+ * last panel of a task, the memory of the activation tiles is free and is used; if all tiles fit,
+ * one pass is enough. Otherwise own().partial is used. */
 enum {
-    TILE_SUMS = 4 * 32, /* floats of a tile */
+    TILE_SUMS = 4 * 32, /* floats in a tile */
     ALL_TILES = MGL_WARPGROUPS || TEAM_HALVES == 2 ? ROW_TILES : 2 * ROW_TILES,
     PARTIAL_FIT = PARTIALS / (MGL_WARPS * TILE_SUMS),
     ACT_TILES_FIT = ACT_TILES * ACT_TILE_BYTES / (MGL_WARPS * TILE_SUMS * 4),
@@ -404,8 +413,8 @@ enum {
 };
 static_assert(PARTIAL_FIT >= 1 && ACT_TILES_FIT >= 1, "a pass has a tile at least");
 
-/* Some of the tiles: of each warp `count` from number `first` on, at byte `at` of the block's
- * memory: (warp, tile, TILE_SUMS) floats. */
+/* A pass: tiles [first, first + count) of each warp, stored at byte `at` of the block's shared
+ * memory as an array of floats (warp, tile, TILE_SUMS). */
 struct panel_pass {
     u32 at;
     int first, count;
@@ -423,7 +432,7 @@ static __device__ __forceinline__ float *tile_memory(const panel_pass &pass, int
     return (float *)(block_memory + pass.at) + (warp * pass.count + n) * TILE_SUMS;
 }
 
-/* Adds to a lane's sums what a warp has left of tile n of a pass. */
+/* Adds the stored sums of a warp for tile n of a pass to the sums of a lane. */
 static __device__ __forceinline__ void add_tile(const machine &m, const panel_pass &pass, int warp,
                                                 int n, panel_lane &p)
 {

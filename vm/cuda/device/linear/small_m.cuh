@@ -1,21 +1,23 @@
 /*
- * Slim panels: those of epochs with few rows; and, of up to SMALL_N_ROWS rows, of tasks with few
- * row groups, whose products are in swap_ab.cuh. Each warp brings its activations by itself.
+ * Small-M panels: warp-level split-K products. Used in epochs with few activation rows, and in
+ * epochs of up to SMALL_N_ROWS rows by tasks with few row groups (products in swap_ab.cuh).
  *
- * A warp has every so many-th k block of the tape's order, all row groups of the panel, and all
- * activation rows. Each lane copies what it multiplies of some k blocks ahead into shared memory,
- * from where other queues left it: no tray and no other warp is waited for. Of the weights all
- * warps go through the same pages, one after another; a page has a k block of each warp, or some.
+ * The k blocks of the tape are distributed over the warps in turn. A warp multiplies its k blocks
+ * of all row groups of the panel by all activation rows. Each lane copies the activations that it
+ * multiplies from global into its own shared memory, some k blocks ahead, so a warp waits neither
+ * for an activation tile nor for another warp. All warps read the same pages of weights in the same
+ * order. A page contains the same number of k blocks (one or more) for each warp.
  *
- * Each warp computes the scales of some rows, while its first activations are on their way.
+ * Each warp computes the RMS scales of some rows while its first activations are loaded.
  *
- * Up to SMALL_M_ROWS rows activations are the MMA's rows, 16 of them, and weights its columns, 8:
- * so a block of weights is an operand as it lies. Lane l has of row l / 4 of a row group, and of
- * activation rows l / 4 and l / 4 + 8, the 16 bytes of quarter l % 4: words 0 and 1 make one MMA,
- * words 2 and 3 another. Which k that is does not matter, since both sides have the same.
+ * Up to SMALL_M_ROWS rows, the activations are the A operand of the MMA (16 rows), and the weights
+ * are the B operand (8 columns), so the weights need no rearrangement. Lane l loads the 16 bytes of
+ * quarter l % 4 of row l / 4 of a row group, and of activation rows l / 4 and l / 4 + 8. Words 0
+ * and 1 are the operands of one MMA, words 2 and 3 of another. The order of k within a block is
+ * arbitrary, because it is the same for both operands.
  *
- * At the panel's end each warp leaves its sums where trays would be, and they are added up, the
- * first warp's first.
+ * At the end of a panel, each warp stores its partial sums in the memory of the activation tiles.
+ * The sums are added in the order of the warps (split-K reduction).
  */
 #ifndef MGL_DEVICE_LINEAR_SMALL_M_CUH
 #define MGL_DEVICE_LINEAR_SMALL_M_CUH
@@ -35,20 +37,20 @@ enum {
                    MGL_FFN % SMALL_M_TURN == 0
 };
 
-/* Where a lane's 16 bytes of a row are, from the start of a k block on. */
+/* Byte offset of a lane's 16 bytes of a row within a k block. */
 static __device__ __forceinline__ u32 lane_place(int row)
 {
     return (u32)(row * MGL_PANEL_ROW_BYTES +
                  ((lane_now() & 3) ^ (row / 2 & 3)) * MGL_PAGE_QUARTER_BYTES);
 }
 
-/* Where a lane's activations are: of TILES of 16 rows two rows each, from k block 0 on. */
+/* Addresses of a lane's activations in k block 0: two rows of each of TILES tiles of 16 rows. */
 template <int TILES> struct small_m_rows {
     const u8 *at[2 * TILES];
     int warp, kblocks;
 };
 
-/* Rows behind the last one are that again: nobody takes their sums. */
+/* Rows past the end repeat the last row. Their sums are discarded. */
 template <int TILES>
 static __device__ __forceinline__ small_m_rows<TILES> small_m_rows_of(const machine &m, int kblocks)
 {
@@ -67,8 +69,8 @@ static __device__ __forceinline__ small_m_rows<TILES> small_m_rows_of(const mach
     return r;
 }
 
-/* A k block of activations as operands, in registers of their own (warp_teams.cuh): of the first 16
- * columns, and of the others. */
+/* The activations of a k block as MMA operands, in separate registers (see warp_teams.cuh): the
+ * first 16 columns, then the other 16. */
 template <int TILES> struct small_m_operand {
     uint4 a[2][TILES];
 };
@@ -90,13 +92,13 @@ small_m_operand_of(const uint4 (&x)[2 * TILES], u32 zero)
 /* ---- pages ------------------------------------------------------------------------------------
  */
 
-/* A warp's way through the pages. */
+/* Iterator of a warp over the pages. */
 struct small_m_walk {
-    u32 at, parity; /* the next page: its place, and the parity of a phase that is its */
-    bool landed;    /* it has been seen to have landed, by this lane */
-    bool first;     /* of the warp's lanes; none is, once it may have passed by a page that will not
-                       land: a place is not let go of before its page is there */
-    u32 full;       /* the first place's barrier */
+    u32 at, parity; /* of the next page: its slot, and the parity of the barrier's phase */
+    bool landed;    /* this lane has seen that the next page is loaded */
+    bool first;     /* lane 0, which frees pages. False in all lanes after a wait was given up: a
+                       slot must not be freed before its page is loaded */
+    u32 full;       /* the full barrier of slot 0 */
 };
 
 static __device__ __forceinline__ small_m_walk small_m_walk_of(u32 number)
@@ -107,8 +109,8 @@ static __device__ __forceinline__ small_m_walk small_m_walk_of(u32 number)
     return walk;
 }
 
-/* Waits for the next page: its bytes from page_memory() on. Then looks at the one behind it, of
- * which nobody needs to know for a while. */
+/* Waits for the next page and returns its offset from page_memory(). Then polls the barrier of the
+ * page after it once; the result is needed only at the next call. */
 static __device__ __forceinline__ u32 claim_page(machine &m, small_m_walk &walk)
 {
     const u32 taken = walk.at;
@@ -124,14 +126,14 @@ static __device__ __forceinline__ u32 claim_page(machine &m, small_m_walk &walk)
     return taken * MGL_PAGE;
 }
 
-/* The page that is `count` behind that at `place`, which has been taken. */
+/* Offset of the page that is `count` slots after slot `place`. The page has been claimed. */
 static __device__ __forceinline__ u32 page_behind(u32 place, int count)
 {
     const u32 behind = place + (u32)count;
     return (behind < PANEL_PAGES ? behind : behind - PANEL_PAGES) * MGL_PAGE;
 }
 
-/* Lets go of a page, of which this is the first byte. */
+/* Frees the page at offset `byte`. */
 static __device__ __forceinline__ void free_page(const small_m_walk &walk, u32 byte)
 {
     const u32 empty = (u32)((u8 *)own().page_empty - (u8 *)own().page_full);
@@ -142,30 +144,31 @@ static __device__ __forceinline__ void free_page(const small_m_walk &walk, u32 b
 
 /* ---- sums -------------------------------------------------------------------------------------
  *
- * At a panel's end each warp leaves its sums where trays would be: (warp, pair of row groups, tile
- * of SMALL_M_TILE rows, SMALL_M_SUMS).
+ * At the end of a panel, each warp stores its sums in the memory of the activation tiles, as an
+ * array (warp, pair of row groups, tile of SMALL_M_TILE rows, SMALL_M_SUMS).
  */
 
-enum { SMALL_M_SUMS = SMALL_M_TILE * 2 * MGL_ROW_GROUP }; /* of a tile, by two row groups */
+enum { SMALL_M_SUMS = SMALL_M_TILE * 2 * MGL_ROW_GROUP }; /* of a tile and two row groups */
 
-/* Where the sum of a row of the tile and of a column of the pair stands: two rows that follow one
- * another are 32 words, and neither those who leave sums nor those who take them have two lanes at
- * one bank. */
+/* Index of the sum of a row of the tile and a column of the pair of row groups (swizzled shared
+ * memory). Two consecutive rows are 32 words. Neither the stores nor the loads of a warp have bank
+ * conflicts. */
 static __device__ __forceinline__ int small_m_place(int row, int column)
 {
     return (row ^ (row >> 2 & 1)) * (2 * MGL_ROW_GROUP) + (column ^ (row >> 1 & 1) * MGL_ROW_GROUP);
 }
 
-/* A warp's sums of tile `tile` of a pair, of `tiles` that there is room for. */
+/* The sums of a warp for tile `tile` of a pair of row groups. A pair has room for `tiles` tiles. */
 static __device__ __forceinline__ float *small_m_sums_at(int warp, int pair, int tiles, int tile)
 {
     return (float *)act_tile_memory() + warp * (SMALL_M_AREA / 4) +
            (pair * tiles + tile) * SMALL_M_SUMS;
 }
 
-/* Stores the warp's sums of row group `group` and, if `pair`, of the next, where weights were the
- * MMA's rows: a lane has of each tile of PANEL_TILE activation rows two rows, of one column of the
- * row group, then of the next. Of rows and row groups that there are not, nobody takes them. */
+/* Stores the warp's sums of row group `group` and, if `pair`, of the next one, if the weights were
+ * the A operand (swap_ab). A lane has, for each tile of PANEL_TILE activation rows, the sums of two
+ * rows and one column of the row group, then the same for the next row group. Sums of rows and row
+ * groups past the end are discarded. */
 static __device__ __forceinline__ void keep_rows_of_weights(const float (&sums)[SMALL_N_TILES][4],
                                                             int group, bool pair)
 {
@@ -181,14 +184,14 @@ static __device__ __forceinline__ void keep_rows_of_weights(const float (&sums)[
     }
 }
 
-/* Those of the first warp that has row `row`, of its tile. */
+/* The sums of the tile that contains row `row`, of the first warp that multiplied this row. */
 static __device__ __forceinline__ const float *small_m_sums_of(int row, int pair, int tiles)
 {
     return small_m_sums_at(row / SMALL_N_ROWS, pair, tiles, row % SMALL_N_ROWS / SMALL_M_TILE);
 }
 
-/* The sum of all warps' that have the row, the first warp's first: of all, or of every second
- * (small_n.cuh). */
+/* Adds the sums of all warps that multiplied the row, in the order of the warps: of all warps, or,
+ * if `halves` is 2, of every second warp (small_n.cuh). */
 static __device__ __forceinline__ float small_m_total(const float *first, int halves)
 {
     float total = 0.0f;
@@ -199,14 +202,14 @@ static __device__ __forceinline__ float small_m_total(const float *first, int ha
     return total;
 }
 
-/* Tiles of rows that a warp has sums of, in a task that leaves sums here, whose panels are slim or
- * narrow; it has SMALL_M_GROUPS row groups, shared among them. */
+/* Number of row tiles for which a warp stores sums, in a task with small-M or small-N panels. The
+ * tiles share room for SMALL_M_GROUPS row groups. */
 static __device__ __forceinline__ int written_tiles(int rows)
 {
     return rows <= SMALL_M_TILE ? 1 : rows <= 2 * SMALL_M_TILE ? 2 : SMALL_N_ROWS / SMALL_M_TILE;
 }
 
-/* Pairs of row groups of the panel from row group `group` on. */
+/* Number of pairs of row groups in the panel that begins at row group `group`. */
 static __device__ __forceinline__ int small_m_pairs(const machine &m, int group, int tiles)
 {
     const int most = tiles == 1   ? SMALL_M_GROUPS
@@ -215,8 +218,8 @@ static __device__ __forceinline__ int small_m_pairs(const machine &m, int group,
     return (min(segment(m, 0).groups - group, most) + 1) / 2;
 }
 
-/* Two row groups of weights as the MMA's rows, in registers of their own (warp_teams.cuh): of the
- * first 16 columns of a k block, and of the others. */
+/* Two row groups of weights as A operands of MMAs, in separate registers (see warp_teams.cuh): the
+ * first 16 columns of a k block, then the other 16. */
 struct weight_pair {
     uint4 a[2];
 };
@@ -231,16 +234,17 @@ static __device__ __forceinline__ weight_pair weight_pair_of(const uint4 &lower,
 /* ---- outputs ----------------------------------------------------------------------------------
  */
 
-/* Waits for the sums of all warps, and for what scales rows. What can be known of the outputs, and
- * loaded for them, comes before. */
+/* Waits for the sums of all warps and for the row scales. Callers compute addresses and load
+ * inputs of the outputs before. */
 static __device__ __forceinline__ void wait_sums()
 {
     consumer_barrier();
 }
 
-/* Outputs of the panel from row group `group` on: leave(lane) makes those of a tile of PANEL_TILE
- * rows. A warp has the tiles of eight activation rows and of one column of the panel, or where
- * nobody adds up a column's, of one pair of row groups; and then those of others. */
+/* Writes the outputs of the panel that begins at row group `group`. leave(lane) writes the outputs
+ * of a tile of PANEL_TILE rows. The items (tile of eight activation rows, column of the panel) are
+ * distributed over the warps in turn. If the op does not reduce over a column, the items are (tile,
+ * pair of row groups). */
 template <class WRITE>
 static __device__ __forceinline__ void write_small_m(const machine &m, int group,
                                                      const WRITE &leave)
@@ -275,35 +279,37 @@ static __device__ __forceinline__ void write_small_m(const machine &m, int group
     }
 }
 
-/* Where each output is made of one sum, a warp has two of every SMALL_M_STEP rows, and 16 columns
- * of them at a time. So the rows of a lane are SMALL_M_STEP apart, a multiple of 8 where there are
- * four warps: their places in pages, and in the sums that warps have left, are a constant apart. */
+/* If each output needs one sum, a warp writes two of every SMALL_M_STEP rows, 16 columns at a time.
+ * The rows of a lane are SMALL_M_STEP apart, which is a multiple of 8 with four or more warps.
+ * Therefore their addresses in pages, and in the stored sums, differ by a constant. */
 enum {
     SMALL_M_STEP = MGL_WARPS >= 16  ? 32
                    : MGL_WARPS >= 8 ? 16
                    : MGL_WARPS >= 4 ? 8
                                     : 2 * MGL_WARPS,
     SMALL_M_STEP_SUMS =
-        SMALL_M_STEP * 2 * MGL_ROW_GROUP /* from a lane's sum to that of its next row */
+        SMALL_M_STEP * 2 * MGL_ROW_GROUP /* from a lane's sum to the sum of its next row */
 };
 
-/* How many of its rows a lane takes at once, in epochs of up to ROWS rows: the loads of one row do
- * not wait for the stores of another. */
+/* Number of rows that a lane processes at once, in epochs of up to ROWS rows, so that the loads of
+ * one row do not wait for the stores of another. */
 template <int ROWS>
 inline constexpr int small_m_at_once = SMALL_M_STEP % MGL_ROW_GROUP != 0 || SMALL_M_STEP > ROWS ? 1
                                        : ROWS / SMALL_M_STEP > 4                                ? 4
                                                                  : ROWS / SMALL_M_STEP;
 
-/* Outputs of the panel from row group `group` on. Of a lane's rows from `row` on and of a column
- * ask(row, column, count) gives what is loaded for `count` outputs, and where they go;
- * leave(asked, i, sum, real) makes number i of it, if it is real, and gives a value, whose sum over
- * the panel's columns end(row, sums) takes, of AT_ONCE rows from `row` on, the whole warp. Waits
- * for the sums behind the first asking. */
+/* Writes the outputs of the panel that begins at row group `group`, with three functions:
+ *   ask(row, column, count)       loads the inputs of `count` outputs of a lane, from row `row` on,
+ *                                 and returns them with the output addresses
+ *   leave(asked, i, sum, real)    writes output i, if `real`, and returns a value to be summed
+ *   end(row, sums)                gets the sums of these values over the columns of the panel, for
+ *                                 AT_ONCE rows from `row` on; called by the whole warp
+ * Waits for the sums of the warps after the first call of `ask`. */
 template <int AT_ONCE, class ASK, class WRITE, class END>
 static __device__ __forceinline__ void
 write_small_m_rows(const machine &m, int group, const ASK &ask, const WRITE &leave, const END &end)
 {
-    enum { LANES = 2 * MGL_ROW_GROUP, /* of a row */ OF_ROUND = AT_ONCE * SMALL_M_STEP };
+    enum { LANES = 2 * MGL_ROW_GROUP, /* for a row */ OF_ROUND = AT_ONCE * SMALL_M_STEP };
     static_assert(AT_ONCE == 1 || SMALL_N_ROWS % OF_ROUND == 0,
                   "rows of a round are a warp's or two's");
     const int rows = rows_of(m), tiles = written_tiles(rows),
@@ -313,7 +319,7 @@ write_small_m_rows(const machine &m, int group, const ASK &ask, const WRITE &lea
     const auto count_of = [&](int row) {
         return max(0, min((rows - row + SMALL_M_STEP - 1) / SMALL_M_STEP, (int)AT_ONCE));
     };
-    /* warps beyond a step's have none */
+    /* warps past the end of a step have no rows */
     int of_warp = m.warp * 2 < SMALL_M_STEP ? m.warp * 2 : rows;
     auto asked =
         ask(of_warp + m.lane / LANES, min(first, width - 1), count_of(of_warp + m.lane / LANES));
@@ -327,7 +333,7 @@ write_small_m_rows(const machine &m, int group, const ASK &ask, const WRITE &lea
 #pragma unroll 1
         for (int pair = 0; pair < pairs; pair++) {
             const int column = first + pair * LANES;
-            const auto now = asked; /* the next one's is on its way meanwhile */
+            const auto now = asked; /* the next inputs are loaded meanwhile */
             const bool last = pair + 1 == pairs;
             const int next = last ? of_warp + OF_ROUND : of_warp;
             if (next < rows)
@@ -336,7 +342,8 @@ write_small_m_rows(const machine &m, int group, const ASK &ask, const WRITE &lea
             float totals[AT_ONCE] = {};
 #pragma unroll
             for (int i = 0; i < AT_ONCE; i++)
-                if (AT_ONCE > 2 || i < most) /* of many, what is made in vain costs less */
+                if (AT_ONCE > 2 ||
+                    i < most) /* with many rows, unused totals cost less than a branch */
                     totals[i] = small_m_total(from + pair * tiles * SMALL_M_SUMS +
                                                   min(i, most - 1) * SMALL_M_STEP_SUMS,
                                               halves);
@@ -353,7 +360,7 @@ write_small_m_rows(const machine &m, int group, const ASK &ask, const WRITE &lea
     }
 }
 
-/* The sum over the lanes that have a row. */
+/* Sums a value over the lanes of a row. */
 static __device__ __forceinline__ float small_m_row_sum(float sum)
 {
 #pragma unroll
@@ -365,22 +372,23 @@ static __device__ __forceinline__ float small_m_row_sum(float sum)
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* Sums of a lane: of row group g and tile t, of activation row l / 4 those of columns l % 4 * 2 and
- * the next, then the same of row l / 4 + 8. */
+/* The sums of lane l for row group g and tile t: columns l % 4 * 2 and l % 4 * 2 + 1 of activation
+ * row l / 4, then the same columns of row l / 4 + 8. */
 template <int TILES> struct small_m_sums {
     enum {
         GROUPS = SMALL_M_GROUPS / TILES,
-        PAGES = (GROUPS + SMALL_M_PAGE_GROUPS - 1) / SMALL_M_PAGE_GROUPS /* of the same k blocks */
+        PAGES =
+            (GROUPS + SMALL_M_PAGE_GROUPS - 1) / SMALL_M_PAGE_GROUPS /* with the same k blocks */
     };
     float of[PAGES * SMALL_M_PAGE_GROUPS][TILES][4];
 };
 
-/* A page's blocks of this warp, of one k block or more. */
+/* The weight blocks of this warp in a page, of one or more k blocks. */
 template <int TURNS> struct small_m_blocks {
     uint4 of[TURNS][SMALL_M_PAGE_GROUPS];
 };
 
-/* Those of the page's k blocks from number `first` on. */
+/* Loads the blocks of TURNS k blocks of a page, from k block `first` on. */
 template <int TURNS>
 static __device__ __forceinline__ void load_blocks(small_m_blocks<TURNS> &to, const u8 *from,
                                                    int first)
@@ -393,7 +401,7 @@ static __device__ __forceinline__ void load_blocks(small_m_blocks<TURNS> &to, co
                                                       (MGL_WARPS * MGL_BLOCK_BYTES));
 }
 
-/* Adds number `u` of them. */
+/* Multiplies k block `u` and adds the products to the sums. */
 template <int TILES, int TURNS>
 static __device__ __forceinline__ void multiply_blocks(const small_m_blocks<TURNS> &w, int u,
                                                        const small_m_operand<TILES> &x,
@@ -410,20 +418,21 @@ static __device__ __forceinline__ void multiply_blocks(const small_m_blocks<TURN
                                          h ? w.of[u][g].w : w.of[u][g].y);
 }
 
-/* Where a lane's activations wait, in shared memory: each lane copies there what it loads again, so
- * that nobody else is to be waited for, and many are on their way without a register. The k blocks
- * of the warp in a step are a group. Where the warp's sums come at the end of the panel. */
+/* Shared memory in which a lane's activations are staged. Each lane copies and loads only its own
+ * bytes, so no barrier is needed, and many copies can be in flight without registers. The k blocks
+ * of the warp in one step are one commit group. The warp's sums use the same memory at the end of
+ * the panel. */
 template <int TILES> struct small_m_stage {
     enum {
-        BLOCKS = SMALL_M_TURNS, /* k blocks of a group, */
-        BYTES = TILES * 1024,   /* bytes of one, */
-        DEPTH =
-            SMALL_M_FITS ? SMALL_M_NEED / (BLOCKS * BYTES) : 1 /* and groups; more take longer */
+        BLOCKS = SMALL_M_TURNS,                                    /* k blocks of a group */
+        BYTES = TILES * 1024,                                      /* bytes of a k block */
+        DEPTH = SMALL_M_FITS ? SMALL_M_NEED / (BLOCKS * BYTES) : 1 /* groups; more are slower */
     };
     u32 at; /* this lane's first 16 bytes */
 };
 
-/* Starts the copies of the warp's group number `number`, if it has so many; a group either way. */
+/* Starts the copies of the warp's group `number`, if number < count. Commits a group in any case.
+ */
 template <int TILES>
 static __device__ __forceinline__ void copy_rows(const small_m_stage<TILES> &stage, u32 place,
                                                  const small_m_rows<TILES> &rows, int number,
@@ -445,7 +454,7 @@ static __device__ __forceinline__ void copy_rows(const small_m_stage<TILES> &sta
     copy_16_group();
 }
 
-/* Loads them. */
+/* Loads the activations of a k block from the stage. */
 template <int TILES>
 static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
                                                  const small_m_stage<TILES> &stage, u32 place)
@@ -455,7 +464,7 @@ static __device__ __forceinline__ void load_rows(uint4 (&to)[2 * TILES],
         load_shared_vector_at(&to[i], stage.at + place + (u32)(i * 512));
 }
 
-/* Waits until the task's products may begin. False: the block leaves. */
+/* Waits until the task's products may begin. False: the wait was given up; the block exits. */
 static __device__ __forceinline__ bool begin_products(const machine &m)
 {
     if (!wait_preissued_start(m))
@@ -463,12 +472,12 @@ static __device__ __forceinline__ bool begin_products(const machine &m)
     if (thread_index() == 0)
         own().pending = 0;
     trace_input(m);
-    wait_switched(); /* where it has given up, what the task makes is worth nothing */
+    wait_switched(); /* if this wait is given up, the results of the task are not used */
     return true;
 }
 
-/* Computes the scales of the task's rows, ROWS at most: each warp those of some rows, before its
- * products. No warp reads a scale before wait_sums, behind which all are there. */
+/* Computes the RMS scales of the task's rows, at most ROWS. Each warp computes the scales of some
+ * rows before its products. All scales are complete after wait_sums; no warp reads one before. */
 template <int ROWS> static __device__ __forceinline__ void fetch_scales(const machine &m)
 {
     enum { EACH = (ROWS + MGL_WARPS - 1) / MGL_WARPS, AT_ONCE = EACH < 8 ? 4 : 8 };
@@ -477,7 +486,7 @@ template <int ROWS> static __device__ __forceinline__ void fetch_scales(const ma
                                     MGL_WARPS);
 }
 
-/* All k blocks of a panel. */
+/* Multiplies all k blocks of a panel. False: the wait for the start was given up. */
 template <int TILES>
 static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_shape &s, int group,
                                                       small_m_sums<TILES> &sums)
@@ -485,39 +494,40 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     enum {
         TURNS = SMALL_M_TURNS,
         PAGES = small_m_sums<TILES>::PAGES,
-        /* passes through the pages of a step: with more tiles there are registers for the operands
-         * of one k block */
+        /* passes over the pages of a step: with more tiles, the registers have room for the
+         * operands of one k block only */
         PASSES = TILES > 1 ? TURNS : 1,
         EACH = TURNS / PASSES,
         BLOCKS = small_m_stage<TILES>::BLOCKS,
         BYTES = small_m_stage<TILES>::BYTES,
-        DEPTH = small_m_stage<TILES>::DEPTH /* groups that are on their way */
+        DEPTH = small_m_stage<TILES>::DEPTH /* groups in flight */
     };
     static_assert(!SMALL_M_FITS || PASSES == 1 || (int)PAGES <= (int)PANEL_PAGES,
                   "a step's pages are there at once");
     static_assert(DEPTH >= 1, "a step's k blocks are on their way");
     const int warp = warp_now(), kblocks = segment(m, 0).kblocks;
     const int steps = (kblocks + MGL_WARPS * TURNS - 1) / (MGL_WARPS * TURNS);
-    const u32 number = own().page_at[warp], zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u32 number = own().page_at[warp],
+              zero = (u32)own().stop & 2; /* always 0: stop is 0 or 1 */
     const small_m_rows<TILES> rows = small_m_rows_of<TILES>(m, kblocks);
     const small_m_stage<TILES> stage = {
         kept(shared_address(small_m_sums_at(warp, 0, 0, 0)) + (u32)lane_now() * 16)};
     const u8 *const w = page_memory() + warp * MGL_BLOCK_BYTES + lane_now() * 16;
     small_m_walk walk = small_m_walk_of(number);
     __syncwarp();
-    own().page_at[warp] = number + (u32)(steps * s.pages); /* every lane */
+    own().page_at[warp] = number + (u32)(steps * s.pages); /* by every lane */
     if (group == 0) {
         if (!begin_products(m))
             return false;
     } else {
-        consumer_barrier(); /* the sums of the panel before have been read */
+        consumer_barrier(); /* the sums of the previous panel have been read */
     }
 #pragma unroll 1
     for (int d = 0; d < DEPTH; d++)
         copy_rows<TILES>(stage, (u32)(d * BLOCKS * BYTES), rows, d, steps);
     if (group == 0)
-        fetch_scales<TILES * SMALL_M_TILE>(m); /* while these are on their way */
-    u32 place = 0;                             /* of the group at hand */
+        fetch_scales<TILES * SMALL_M_TILE>(m); /* while the copies are in flight */
+    u32 place = 0;                             /* of the current group */
 #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         const u32 first = walk.at; /* the step's first page */
@@ -560,8 +570,8 @@ static __device__ __forceinline__ bool multiply_pages(machine &m, const panel_sh
     return true;
 }
 
-/* Stores the warp's sums of `groups` row groups, or of one more; of more than those, or rows than
- * there are, nobody takes them. */
+/* Stores the warp's sums of `groups` row groups, rounded up to pairs. Sums of rows and row groups
+ * past the end are discarded. */
 template <int TILES>
 static __device__ __forceinline__ void keep_sums(const small_m_sums<TILES> &sums, int groups)
 {
@@ -583,7 +593,8 @@ static __device__ __forceinline__ void keep_sums(const small_m_sums<TILES> &sums
 /* ---- a panel ----------------------------------------------------------------------------------
  */
 
-/* The sums of the panel from row group `group` on. False: the block leaves. */
+/* Computes and stores the sums of the panel that begins at row group `group`. False: the block
+ * exits. */
 template <int TILES> static __device__ __forceinline__ bool add_small_m(machine &m, int group)
 {
     const panel_shape s =
@@ -591,22 +602,22 @@ template <int TILES> static __device__ __forceinline__ bool add_small_m(machine 
     small_m_sums<TILES> sums = {};
     if (!multiply_pages<TILES>(m, s, group, sums))
         return false;
-    __syncwarp(); /* the sums come where activations were, of any lane */
+    __syncwarp(); /* the sums overwrite the staged activations of all lanes */
     keep_sums<TILES>(sums, s.groups);
     return true;
 }
 
-/* All panels of a task of up to SMALL_M_ROWS rows. leave(group, last, starved) makes the outputs of
- * one, and ends the task behind the last. False: it did not begin. */
+/* Runs all panels of a task of up to SMALL_M_ROWS rows. leave(group, last, starved) writes the
+ * outputs of a panel, and ends the task after the last one. False: the block exits. */
 template <class WRITE>
 static __device__ __forceinline__ bool run_small_m(machine &m, const WRITE &leave)
 {
     for (int group = 0;;) {
-        own().group_at[warp_now()] = group; /* every lane */
+        own().group_at[warp_now()] = group; /* by every lane */
         if (!(rows_of(m) <= SMALL_M_TILE ? add_small_m<1>(m, group) : add_small_m<2>(m, group)))
             return false;
         group = own().group_at[warp_now()];
-        __syncwarp(); /* the next group takes its place */
+        __syncwarp(); /* group_at is overwritten next */
         const int next = group + small_m_groups(rows_of(m), false);
         const bool last = next >= segment(machine_now(), 0).groups;
         leave(group, last, trace_starved_of(m));

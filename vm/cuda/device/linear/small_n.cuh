@@ -1,19 +1,22 @@
 /*
- * Narrow panels: those of few row groups, in epochs of more rows than slim panels have, of kernels
- * whose other panels are warpgroups' (warpgroups.cuh). Of the 64 weight rows that an instruction of
- * a warpgroup multiplies they would have a quarter or a half, and what it multiplies beside them
- * takes as long. So each warp multiplies by itself: two row groups, a pair, are the 16 rows of an
- * MMA, and eight activation rows its columns.
+ * Small-N panels: products with few row groups, in epochs with more rows than small-M panels take,
+ * in kernels whose other panels use warpgroup instructions (warpgroups.cuh). A warpgroup
+ * instruction multiplies 64 weight rows. A small-N panel would fill a quarter or a half of them,
+ * and the instruction would take the same time. Therefore each warp multiplies by itself with MMA
+ * instructions: two row groups (a pair) are the A operand (16 rows), and eight activation rows are
+ * the B operand (8 columns).
  *
- * Pages and trays are those of any panel, and trays are for the warpgroups in turn. Two warps of
- * the warpgroup have a k block of each tray together, 64 of its rows each: a part. While a warp
- * multiplies half of a part it loads the other half, or the first half of the next tray's; a tray
- * is let go of when its second half is there.
+ * Pages and activation tiles are as in other panels. The warpgroups take the activation tiles in
+ * turn. A part is one k block and 64 rows of an activation tile. Two warps of the warpgroup
+ * multiply the same k block, one part each. While a warp multiplies half of a part, it loads the
+ * other half, or the first half of its part of the next tile (double buffering). A tile is freed
+ * when its second half is loaded.
  *
- * Lane l has of a block the 16 bytes of row l / 4 and quarter l % 4, of weights and activations
- * alike: words 0 and 1 make one MMA, words 2 and 3 another, of the same k on both sides.
+ * Lane l loads the 16 bytes of quarter l % 4 of row l / 4 of a block, for weights and activations.
+ * Words 0 and 1 are the operands of one MMA, words 2 and 3 of another, with the same k on both
+ * sides.
  *
- * At the end the warps leave their sums as those of slim panels do (small_m.cuh).
+ * At the end, the warps store their sums as in small-M panels (small_m.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SMALL_N_CUH
 #define MGL_DEVICE_LINEAR_SMALL_N_CUH
@@ -22,41 +25,41 @@
 
 #if MGL_PANELS && MGL_WARPGROUPS
 
-/* Whether a product has one narrow panel. */
+/* Whether a product consists of one small-N panel. */
 static __device__ __forceinline__ bool is_small_n(const machine &m)
 {
     const int groups = segment(m, 0).groups;
     return has_small_n(groups, task_of(m)->op == OP_RMS_HEAD) && panel_shape_of(groups).pages == 1;
 }
 
-/* Half of a part: of half of its tiles the activations, and the weights of PAIRS, which both have.
- */
+/* Operands of half of a part: the activations of half of its row tiles, and the weights of PAIRS
+ * pairs of row groups, which both halves use. */
 enum { HALF_TILES = SMALL_N_TILES / 2, HALF_BYTES = HALF_TILES * PANEL_TILE * MGL_PANEL_ROW_BYTES };
 
 template <int PAIRS> struct small_n_operand {
     uint4 x[HALF_TILES], w[2 * PAIRS];
 };
 
-/* The weights of a k block as operands. */
+/* The weights of a k block as MMA operands. */
 template <int PAIRS> struct small_n_weights {
     weight_pair of[PAIRS];
 };
 
-/* A warp's way through a panel. */
+/* Iterator of a warp over a panel. */
 struct small_n_walk {
     small_m_walk pages;
     act_tile_walk act_tiles;
-    bool ready;     /* the next tray has been seen to have landed, by this lane */
-    u32 full;       /* the first tray's barrier */
-    u32 x, w;       /* where this lane's bytes would be of the first tray, and of the first page */
-    u32 page;       /* the page at hand: its first byte, */
-    int piece, end; /* k blocks of a page, and the one behind those of the page at hand */
+    bool ready;     /* this lane has seen that the next activation tile is loaded */
+    u32 full;       /* the full barrier of activation tile 0 */
+    u32 x, w;       /* addresses of this lane's bytes in activation tile 0 and in page slot 0 */
+    u32 page;       /* byte offset of the current page */
+    int piece, end; /* k blocks of a page; the first k block after the current page */
     int groups;     /* row groups */
-    int block;      /* the warp's first k block of the next tray, and how many further it is then */
-    int step;
+    int block;      /* the warp's k block in the next activation tile */
+    int step;       /* increment of `block` from tile to tile */
 };
 
-/* Goes on to the page that has k block `block`. */
+/* Advances to the page that contains k block `block`. */
 static __device__ __forceinline__ void go_to_page(machine &m, small_n_walk &walk, int block)
 {
     while (block >= walk.end) {
@@ -77,8 +80,8 @@ static __device__ __forceinline__ void wait_next_act_tile(small_n_walk &walk)
     trace_act_tile(since);
 }
 
-/* Lets go of the tray at hand, when `last` is there, which has been loaded from it behind all else,
- * and goes on to the next one. */
+/* Frees the current activation tile and advances to the next one. `last` is 0. It is computed from
+ * the last value loaded from the tile, so the tile is not freed before this load has completed. */
 static __device__ __forceinline__ void release_act_tile(small_n_walk &walk, u32 last, int arrivals)
 {
     const u32 empty = (u32)((u8 *)own().act_tile_empty - (u8 *)own().act_tile_full);
@@ -97,8 +100,9 @@ static __device__ __forceinline__ void load_half(uint4 (&to)[HALF_TILES], u32 fr
         load_shared_vector_at(&to[n], from + (u32)(n * PANEL_TILE * MGL_PANEL_ROW_BYTES));
 }
 
-/* The first half of the next tray's part, and its weights; if there is none, of any: on a condition
- * the compiler would keep all of it in local memory. */
+/* Loads the first half of the part in the next activation tile, and its weights. If there is no
+ * next tile (`more` is false), arbitrary bytes are loaded, because the compiler would keep
+ * conditional loads in local memory. */
 template <int PAIRS>
 static __device__ __forceinline__ void load_first(machine &m, small_n_walk &walk, bool more,
                                                   small_n_operand<PAIRS> &to)
@@ -127,13 +131,13 @@ weights_of(const small_n_operand<PAIRS> &from, u32 zero)
     return to;
 }
 
-/* Sums of a lane: of each pair of row groups and tile of activation rows four, as multiply_add
- * has them. */
+/* The sums of a lane: four for each pair of row groups and each tile of activation rows, in the
+ * order of multiply_add. */
 template <int PAIRS> struct small_n_sums {
     float of[PAIRS][SMALL_N_TILES][4];
 };
 
-/* Adds the products of a half, of tiles from number `tile` on. */
+/* Adds the products of half of a part: of the row tiles from `tile` on. */
 template <int PAIRS>
 static __device__ __forceinline__ void multiply_half(const small_n_weights<PAIRS> &w,
                                                      const uint4 (&x)[HALF_TILES], int tile,
@@ -150,7 +154,7 @@ static __device__ __forceinline__ void multiply_half(const small_n_weights<PAIRS
                                          h ? x[n].w : x[n].y);
 }
 
-/* The products of the warp's parts of `left` trays. */
+/* Multiplies the warp's parts of `left` activation tiles. */
 template <int PAIRS>
 static __device__ __forceinline__ void multiply_parts(machine &m, small_n_walk &walk, int left,
                                                       int arrivals, u32 zero,
@@ -171,7 +175,7 @@ static __device__ __forceinline__ void multiply_parts(machine &m, small_n_walk &
     }
 }
 
-/* All k blocks of a panel. */
+/* Multiplies all k blocks of a panel. */
 template <int PAIRS>
 static __device__ __forceinline__ void multiply_small_n(machine &m, small_n_sums<PAIRS> &sums)
 {
@@ -182,7 +186,7 @@ static __device__ __forceinline__ void multiply_small_n(machine &m, small_n_sums
     const int arrivals = arrivals_of(MGL_WARPS, MGL_WARPGROUP_WARPS, member);
     const int act_tiles = share < s.shares ? act_tiles_of(kblocks, act_tile.blocks) : 0;
     const u32 phases = own().act_tile_used[warp], number = own().page_at[warp];
-    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u32 zero = (u32)own().stop & 2; /* always 0: stop is 0 or 1 */
     small_n_walk walk;
     walk.pages = small_m_walk_of(number);
     walk.act_tiles = act_tile_walk_of(s.shares, share < s.shares ? share : 0, phases);
@@ -199,13 +203,13 @@ static __device__ __forceinline__ void multiply_small_n(machine &m, small_n_sums
     walk.groups = s.groups;
     walk.block = share * act_tile.blocks + member / 2;
     walk.step = s.shares * act_tile.blocks;
-    /* trays of the warpgroup, the last of which may have no part of this warp's */
+    /* activation tiles of the warpgroup; this warp may have no part in the last one */
     const int mine = small_quotient(act_tiles - share + s.shares - 1, s.shares);
     const int left = mine > 0 && walk.block < kblocks
                          ? small_quotient(kblocks - walk.block + walk.step - 1, walk.step)
                          : 0;
     __syncwarp();
-    own().page_at[warp] = number + (u32)parts_of(kblocks, s.piece); /* every lane, and */
+    own().page_at[warp] = number + (u32)parts_of(kblocks, s.piece); /* by every lane */
     own().act_tile_used[warp] =
         phases_behind(phases, lane, act_tiles_of(kblocks, act_tile.blocks), s.shares);
     multiply_parts<PAIRS>(m, walk, left, arrivals, zero, sums);
@@ -217,21 +221,22 @@ static __device__ __forceinline__ void multiply_small_n(machine &m, small_n_sums
     free_page(walk.pages, walk.page);
 }
 
-/* A task of one narrow panel, up to its sums, which stand where trays were. */
+/* Runs a task with one small-N panel up to its sums, which are stored in the memory of the
+ * activation tiles. */
 template <int PAIRS> static __device__ __forceinline__ void add_small_n(machine &m)
 {
     small_n_sums<PAIRS> sums = {};
     if (thread_of(m) == 0)
-        own().pending = 1; /* up to the first tray */
+        own().pending = 1; /* until the first activation tile is loaded */
     if (task_of(m)->op != OP_LINEAR_ADD_GAMMA)
         compute_row_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
-    if (m.warp == 0) /* the first tray is its own: it may not be another's */
+    if (m.warp == 0) /* activation tile 0 belongs to the warpgroup of warp 0 */
         wait_act_tile(act_tile_walk_of(1, 0, own().act_tile_used[0]));
     if (thread_of(m) == 0)
         own().pending = 0;
     trace_input(m);
     multiply_small_n<PAIRS>(m, sums);
-    consumer_barrier(); /* all warps have let go of the trays */
+    consumer_barrier(); /* all warps have freed the activation tiles */
 #pragma unroll
     for (int p = 0; p < PAIRS; p++)
         keep_rows_of_weights(sums.of[p], 2 * p, true);
