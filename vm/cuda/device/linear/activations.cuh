@@ -1,7 +1,8 @@
 /*
- * The input of a product: what the controller makes known of it, and how a consumer warp makes its
- * run of the columns ready: waits for flagged words, multiplies by the norm's weights, splits
- * values that 16 bits do not hold, and leaves them in the activation buffer.
+ * The input of a product. The controller describes the input (prepare_input). Each consumer warp
+ * prepares its run of columns (gather_run): it waits for flagged words, multiplies by the weights
+ * of the norm, splits values that need more than 16 bits into high and low parts, and stores them
+ * in the activation buffer.
  */
 #ifndef MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
 #define MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
@@ -24,7 +25,7 @@ static __device__ __forceinline__ int mapped(const input &in, int j)
     return in.map ? in.map[j] : j;
 }
 
-/* The ways of products that some task may go: those of the variants that the program names. */
+/* The kernel variants that some task may use, from the variants that the program names. */
 enum {
     SKINNY_PATH = HAS_SKINNY || HAS_BATCH || HAS_BY_ROWS,
     BATCH_PATH = HAS_BATCH || HAS_BY_ROWS,
@@ -32,13 +33,13 @@ enum {
 };
 static_assert(!SKINNY_PATH || MGL_WEIGHT != DTYPE_F32, "the skinny way is for 16 bits");
 
-/* Rows whose activations are an MMA's B operand. */
+/* Number of activation rows in the B operand of an MMA. */
 static __device__ __forceinline__ int mma_rows(bool low)
 {
     return low ? 2 : 4;
 }
 
-/* The run of k blocks of warp w: the first, and how many. */
+/* The run of k blocks of warp w: returns the first, and sets *count to the number. */
 static __device__ __forceinline__ int run_of(int kblocks, int w, int *count)
 {
     int each = (kblocks + MGL_WARPS - 1) / MGL_WARPS, first = w * each;
@@ -51,8 +52,8 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return mgl_tape_blocks(columns, WEIGHT_BITS);
 }
 
-/* Makes own().in[m.instruction] from what is multiplied and, if has_norm, the norm's weight; all
- * rows, or those that `map` names. One lane of the controller. */
+/* Fills own().in[m.instruction] from the operands of the task. `has_norm`: the input has a norm.
+ * `map` lists the rows; NULL: all rows. Called by one lane of the controller. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
                                                      const int *map)
 {
@@ -61,7 +62,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     const bool merges = MERGES && task_of(m)->op == OP_MERGE_ADD;
     int columns = merges ? x.count[2] * HEAD_DIM : x.count[1], kblocks = blocks_of(columns);
     bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
-    /* rows 64 bytes apart modulo 128: lanes of two rows then load from different banks */
+    /* row pitch = 64 bytes modulo 128, so that the lanes of two rows load from different banks */
     int parts = count * (low ? 2 : 1), row_bytes = kblocks * MGL_BLOCK_ROW_BYTES;
     if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
         row_bytes += 64;
@@ -90,7 +91,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
 /* ---- reading the input ------------------------------------------------------------------------
  */
 
-/* 16 bytes of 16-bit values as floats. */
+/* Converts 16 bytes of 16-bit values to floats. */
 static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
 {
     if (MGL_WEIGHT == DTYPE_F16)
@@ -99,7 +100,9 @@ static __device__ __forceinline__ void unpack_half(uint4 raw, float *to)
         format<DTYPE_BF16>::unpack(raw, to);
 }
 
-/* VECTOR values of input row j from column k on, zeros past the end; flagged ones once written. */
+/* Reads VECTOR values of input row j from column k on; zeros past the end. Waits for flagged
+ * values.
+ */
 static __device__ __forceinline__ void read_chunk(const machine &m, const input &in, int j, int k,
                                                   u64 policy, float *to)
 {
@@ -144,7 +147,7 @@ static __device__ __forceinline__ void read_chunk(const machine &m, const input 
     }
 }
 
-/* Multiplies by the norm's weight; the sum of the squares before. */
+/* Multiplies values by the weights of the norm. Returns the sum of squares before that. */
 static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
 {
     float sum = 0.0f;
@@ -156,13 +159,13 @@ static __device__ __forceinline__ float weigh(const input &in, int k, float *v)
     return sum;
 }
 
-/* 16 bytes of an input in the weights' dtype, and what rounding took from them; of 16-bit values,
- * the even words and then the odd ones. */
+/* 16 bytes of an input in the dtype of the weights, and the rounding errors (low parts). For 16-bit
+ * values, the even words come first, then the odd words. */
 struct chunk {
     uint4 high, low;
 };
 
-/* VECTOR values in the weights' dtype. */
+/* Converts VECTOR values to the dtype of the weights. */
 static __device__ __forceinline__ uint4 pack_values(const float *v)
 {
     if (MGL_WEIGHT == DTYPE_F32)
@@ -173,7 +176,7 @@ static __device__ __forceinline__ uint4 pack_values(const float *v)
         pack_pair(MGL_WEIGHT, v[2], v[3]), pack_pair(MGL_WEIGHT, v[6 % VECTOR], v[7 % VECTOR]));
 }
 
-/* Exchanges the middle words: the order of memory to that of a chunk, or back. */
+/* Exchanges the middle words: converts memory order to the order of a chunk, or back. */
 static __device__ __forceinline__ uint4 middle_swapped(uint4 v)
 {
     return make_uint4(v.x, v.z, v.y, v.w);
@@ -193,7 +196,7 @@ static __device__ __forceinline__ chunk split_values(const float *v, bool low)
     return c;
 }
 
-/* One chunk of the input as the products need it; adds its squares to *squares. */
+/* Reads and converts one chunk of the input. Adds its squares to *squares. */
 static __device__ __forceinline__ chunk make_chunk(const machine &m, const input &in, int j, int k,
                                                    u64 policy, float *squares)
 {
@@ -204,7 +207,7 @@ static __device__ __forceinline__ chunk make_chunk(const machine &m, const input
     return split_values(v, in.low);
 }
 
-/* Where chunk number n of row j is in the activation buffer, and its low part. */
+/* Addresses in the activation buffer of chunk n of row j, and of its low part. */
 static __device__ __forceinline__ uint4 *buffered_at(const machine &m, const input &in, int j,
                                                      int n)
 {
@@ -227,8 +230,8 @@ static __device__ __forceinline__ void buffer_chunk(const machine &m, const inpu
         *buffered_low(m, in, j, n) = c.low;
 }
 
-/* Row j of this warp's run: chunks [first, first + n) into the activation buffer where it has room;
- * the sum of squares, of this lane. */
+/* Converts chunks [first, first + n) of row j of this warp's run, and stores them if the activation
+ * buffer has room. Returns this lane's sum of squares. */
 static __device__ __forceinline__ float gather_row(const machine &m, const input &in, int j,
                                                    int first, int n)
 {
@@ -240,18 +243,18 @@ static __device__ __forceinline__ float gather_row(const machine &m, const input
     return squares;
 }
 
-/* Eight values of the norm's weight from column k on. */
+/* Eight consecutive weights of the norm. */
 struct weights {
     float4 first, second;
 };
 
-/* A chunk of each of some rows: what is in memory, in one or (f32) two words of 16 bytes each. */
+/* A chunk of each of AHEAD rows as stored in memory: one word of 16 bytes each, or two (f32). */
 struct words {
     uint4 raw[AHEAD], more[AHEAD];
 };
 
-/* Asks for all words that are not written, over and over until they are: all of them at once, since
- * each look takes a way to L2 and back. The words of row i are at at[i]. */
+/* Loads all missing words again until they are written. The loads of a round are issued together,
+ * because each takes a round trip to L2. The words of row i are at at[i]. */
 static __device__ __forceinline__ void poll_all(const machine &m, const u8 *const *at, words &w)
 {
     const u64 policy = keep_policy();
@@ -271,7 +274,7 @@ static __device__ __forceinline__ void poll_all(const machine &m, const u8 *cons
     });
 }
 
-/* A chunk from the words of memory; adds its squares to *squares. */
+/* Converts loaded words to a chunk. Adds its squares to *squares. */
 static __device__ __forceinline__ chunk chunk_of(bool norm, bool low, bool wide, uint4 raw,
                                                  uint4 more, const weights &g, float *squares)
 {
@@ -297,7 +300,7 @@ static __device__ __forceinline__ chunk chunk_of(bool norm, bool low, bool wide,
     return split_values(v, true);
 }
 
-/* Leaves this warp's sum of the squares of row j. */
+/* Writes this warp's sum of squares of row j. */
 static __device__ __forceinline__ void write_squares(const machine &m, int j, float squares)
 {
     squares = warp_sum(squares);
@@ -305,9 +308,9 @@ static __device__ __forceinline__ void write_squares(const machine &m, int j, fl
         own().sums[j * MGL_WARPS + m.warp] = squares;
 }
 
-/* Rows [j, j + AHEAD) of this warp's run, flagged ones for 16-bit weights: chunks [first, first +
- * n) into the activation buffer where it has room; leaves their sums of squares. The norm's weights
- * are asked for before the rows. */
+/* Converts chunks [first, first + n) of rows [j, j + AHEAD) of this warp's run, and stores them if
+ * the activation buffer has room. Writes the sums of squares. The rows are flagged and the weights
+ * have 16 bits. The weights of the norm are loaded before the rows. */
 static __device__ __forceinline__ void gather_flagged(const machine &m, const input &in, int j,
                                                       int first, int n)
 {
@@ -347,8 +350,8 @@ static __device__ __forceinline__ void gather_flagged(const machine &m, const in
             write_squares(m, j + i, squares[i]);
 }
 
-/* Makes this warp's run of the input ready: waits for flagged words, fills its part of the
- * activation buffer, and leaves its sums of squares. */
+/* Prepares this warp's run of the input: waits for flagged words, fills its part of the activation
+ * buffer, and writes its sums of squares. */
 static __device__ __forceinline__ void gather_run(const machine &m, const input &in)
 {
     int blocks, first = run_of(in.kblocks, m.warp, &blocks);

@@ -1,27 +1,28 @@
 /*
- * Products of 16-bit weights for 3 to 8 rows of flagged input that do not go the skinny way (which
- * 4 rows do without low parts, if the activation buffer has room): what a batch decodes with. The
- * same sums in the same order as sum_general makes (linear/linear.cuh); what differs is how the
- * input gets to the tensor cores.
+ * The batch variant of products of 16-bit weights: batched decoding with 3 to 8 rows of flagged
+ * input. (4 rows without low parts use the skinny variant if the activation buffer has room.) The
+ * sums and their order are those of sum_general (linear/linear.cuh). The difference is how the
+ * input reaches the tensor cores.
  *
- * Of a block of 32 columns an MMA's B operand has in lane l, with n = l / 4 and q = l % 4, two
- * words of the four that 16 bytes q of a row are in 16 bits: words 0 and 2, whose products are rows
- * 0 to 7 of the sums, or words 1 and 3, whose are rows 8 to 15.
+ * Consider a block of 32 columns and lane l, with n = l / 4 and q = l % 4. Quarter q of a row in 16
+ * bits has 16 bytes, which are four words. The B operand of an MMA has two of them in lane l: words
+ * 0 and 2, whose products are rows 0 to 7 of the sums, or words 1 and 3, whose products are rows 8
+ * to 15.
  *
- *   16-bit input  lane l asks memory for 16 bytes q of row n. One MMA has words 0 and 2 of all 8
- *                 rows, another words 1 and 3: each lane has the operands of its own.
- *   f32 input     lane l asks for half of 16 bytes q (the first, n even, or the second: whole
- *                 sectors of memory) of rows n / 2 and n / 2 + 4, converts them, and has one word
- *                 exchanged with lane l ^ 4: then it has words 0 and 2 (n even) or 1 and 3. One MMA
- *                 has rows 0 to 3, another rows 4 to 7, and two more the low parts.
+ *   16-bit input  lane l loads quarter q of row n. One MMA uses words 0 and 2 of all 8 rows,
+ * another MMA words 1 and 3. Each lane has loaded its own operands. f32 input     lane l loads one
+ * half of quarter q of rows n / 2 and n / 2 + 4: the first half if n is even, else the second. So
+ * the loads of a warp are whole memory sectors. The lane converts the values and exchanges a word
+ * with lane l ^ 4. Then it has words 0 and 2 (n even) or 1 and 3 (n odd). One MMA multiplies rows 0
+ * to 3, another rows 4 to 7, and two more multiply the low parts.
  *
- * Nobody else ever needs a lane's part of the operands. The blocks of a run that registers have
- * room for stay there; those of longer runs stand in the activation buffer, each lane's in its own
- * places, 16 bytes of each lane side by side: no row of the input stands there as a row.
+ * Operands are never shared between lanes. The last blocks of a run stay in registers. The blocks
+ * before them, in long runs, are stored in the activation buffer: for each block, the 16 bytes of
+ * all lanes in order of the lanes. The rows of the input are not contiguous there.
  *
- * Before a warp asks for all that, it waits for half of one row: the others are written at about
- * the same time, and 8 rows' words asked for again and again would fill the ways to L2. Two parts
- * of the run are on their way at once: while one is converted, the next one comes.
+ * A warp first waits until half of one row is written. The other rows are written at about the same
+ * time, and polling the words of 8 rows would saturate the path to L2. Then the run is processed in
+ * turns with double buffering: while one turn is converted, the loads of the next are in flight.
  */
 #ifndef MGL_DEVICE_LINEAR_BATCH_CUH
 #define MGL_DEVICE_LINEAR_BATCH_CUH
@@ -33,39 +34,39 @@
 
 /* region: macros */
 enum {
-    BATCH_BLOCKS = 8, /* of a warp that are loaded at once, at most */
-    ENOUGH_LANES = 16 /* whose words of one row are there when all rows are asked for */
+    BATCH_BLOCKS = 8, /* maximum blocks that a warp loads at once */
+    ENOUGH_LANES = 16 /* lanes that must find their words of one row before all rows are loaded */
 };
 
-/* How a warp goes through row groups of KB blocks. */
+/* How a warp processes row groups of KB blocks. */
 template <int KB, bool LOW> struct batch_path {
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
-    static constexpr int PARTS = LOW ? 2 : 1; /* 16 bytes each, of a lane and block */
-    /* blocks whose input is on its way at once */
+    static constexpr int PARTS = LOW ? 2 : 1; /* operands of 16 bytes for each lane and block */
+    /* blocks whose input is in flight at once */
     static constexpr int ASKED = MGL_BATCH_ASKED(PARTS);
-    /* and whose stays in registers: the last ones of the run */
+    /* blocks whose input stays in registers: the last ones of the run */
     static constexpr int HELD = RUN < MGL_BATCH_HELD(PARTS) ? RUN : MGL_BATCH_HELD(PARTS);
-    static constexpr int BUFFERED = RUN - HELD; /* the others */
-    /* blocks that are waited for and converted in one turn: all turns but the first have as many */
+    static constexpr int BUFFERED = RUN - HELD; /* the other blocks */
+    /* blocks that are awaited and converted in one turn; the first turn may have fewer */
     static constexpr int TURN = ASKED / 2;
     static constexpr int TURNS = (RUN + TURN - 1) / TURN;
     static constexpr int FACTORS =
         LOW ? RUN * BLOCK_COLUMNS * 4 : 0; /* bytes: the norm's weights */
     static constexpr int BYTES =
-        BUFFERED * PARTS * MGL_BLOCK_BYTES + FACTORS; /* of a warp, in the activation buffer */
+        BUFFERED * PARTS * MGL_BLOCK_BYTES + FACTORS; /* bytes of a warp in the activation buffer */
     static constexpr int FIT = RING_BLOCKS / 2 / MGL_WARPS; /* blocks of a warp in half a ring */
     static constexpr int MOST = FIT < BATCH_BLOCKS ? FIT : BATCH_BLOCKS;
     static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
 
-    /* The first block of a turn; of number TURNS the end. */
+    /* The first block of a turn; from(TURNS) is the end of the run. */
     static constexpr int from(int turn)
     {
         return turn <= 0 ? 0 : turn >= TURNS ? RUN : RUN - (TURNS - turn) * TURN;
     }
 
-    /* every warp that has blocks has as many */
+    /* all warps with blocks have the same number of blocks */
     static constexpr bool FITS =
         BATCH_PATH && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
@@ -76,12 +77,13 @@ template <int KB, bool LOW> struct batch_path {
 
 /* This lane's part of the input. */
 struct lane_rows {
-    const u8 *at[2];     /* its bytes of block 0 of the run: of one row, or (f32) of two */
-    bool odd;            /* n is */
-    float squares[2][8]; /* of the two rows: sums of each eighth block so far, in odd lanes */
+    const u8 *at[2]; /* address of its bytes of block 0 of the run, for one row, or for two (f32) */
+    bool odd;        /* n is odd */
+    float squares[2][8]; /* sums of squares of the two rows: [b] of blocks b, b + 8, ...; in odd
+                            lanes */
 };
 
-/* What a lane asks memory for of a block. */
+/* The words that a lane loads of a block. */
 template <bool WIDE> struct piece {
     enum {
         COUNT = WIDE ? 2 : 1,
@@ -110,7 +112,7 @@ template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const 
     return most;
 }
 
-/* Waits until most lanes find their words of one row of this warp's run; the rest is on its way. */
+/* Waits until at least ENOUGH_LANES lanes find their words of one row of this warp's run. */
 template <int KB, bool WIDE>
 static __device__ __forceinline__ void wait_row(const machine &m, const input &in, int row)
 {
@@ -131,7 +133,7 @@ static __device__ __forceinline__ void wait_row(const machine &m, const input &i
     });
 }
 
-/* Asks again for what is missing of N blocks, the first of them number `from`. */
+/* Loads again the words that were not written, of N blocks from block `from` on. */
 template <int N, bool WIDE>
 static __device__ __forceinline__ void ask_again(const lane_rows &x, int from, u64 policy,
                                                  piece<WIDE> *p)
@@ -144,8 +146,7 @@ static __device__ __forceinline__ void ask_again(const lane_rows &x, int from, u
                 p[i].words[h] = load_words(x.at[h] + (from + i) * piece<WIDE>::BYTES, policy);
 }
 
-/* Waits until all blocks of turn T are there; what is missing of the next turn's is asked for again
- * as well. */
+/* Waits until all words of turn T are written. Loads missing words of the next turn again too. */
 template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
                                                   piece<LOW> *now, piece<LOW> *next)
@@ -162,16 +163,16 @@ static __device__ __forceinline__ void await_turn(const machine &m, const lane_r
     });
 }
 
-/* A lane's two words of the operand from the two that it has of a row's 16 bytes: the first two (n
- * even), or the last two. The neighbour that shares them has the other two. */
+/* Exchanges words with lane l ^ 4. Before, a lane has the first two words (n even) or the last two
+ * of the four words of a quarter. Afterwards it has words 0 and 2, or 1 and 3. */
 static __device__ __forceinline__ uint2 exchanged(bool odd, uint2 mine)
 {
     const u32 other = __shfl_xor_sync(0xFFFFFFFFu, odd ? mine.x : mine.y, 4);
     return odd ? make_uint2(other, mine.y) : make_uint2(mine.x, other);
 }
 
-/* Adds the squares of four values to those of the blocks before. A row's 16 bytes are added up from
- * the first value to the last, as few rows' are: first by the even lane, then by the odd one. */
+/* Adds the squares of four values to the sum of the previous blocks. The values of a quarter are
+ * added in order, as in the skinny variant: first by the even lane, then by the odd lane. */
 static __device__ __forceinline__ float add_squares(bool begins, float before, const float *v)
 {
     float sum = begins ? 0.0f : __shfl_xor_sync(0xFFFFFFFFu, before, 4);
@@ -195,7 +196,7 @@ static __device__ __forceinline__ float second_of(u32 pair)
     return MGL_WEIGHT == DTYPE_F16 ? f16_float(pair >> 16) : __uint_as_float(pair & 0xFFFF0000u);
 }
 
-/* Four values rounded, and what that took from them. */
+/* Splits four values into 16-bit high parts and the rounding errors (low parts). */
 static __device__ __forceinline__ void split_four(const float *v, uint2 &high, uint2 &low)
 {
     high = make_uint2(pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3]));
@@ -208,8 +209,8 @@ static __device__ __forceinline__ uint4 of_both_rows(const uint2 *v)
     return make_uint4(v[0].x, v[0].y, v[1].x, v[1].y);
 }
 
-/* Makes this lane's operands of block b from its values of both rows. Those of high parts first. g:
- * the norm's weights, if there is one. */
+/* Converts this lane's values of both rows of block b to operands, high parts first. g: the weights
+ * of the norm, if there is one. */
 template <bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const float4 &g,
                                                      const piece<true> &raw, uint4 *to)
@@ -234,7 +235,7 @@ static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const 
     to[1] = of_both_rows(low);
 }
 
-/* The same of 16 bits: the words of the first MMA first. */
+/* Same for 16-bit input: the words of the first MMA come first. */
 template <bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &, int, const float4 &,
                                                      const piece<false> &raw, uint4 *to)
@@ -248,7 +249,7 @@ template <class STREAM_LAYOUT> static __device__ __forceinline__ u8 *buffer_of(c
     return activation_buffer() + m.warp * STREAM_LAYOUT::BYTES;
 }
 
-/* This lane's operands of block b, which is one of those in the activation buffer. */
+/* This lane's operands of block b, which is in the activation buffer. */
 template <class STREAM_LAYOUT>
 static __device__ __forceinline__ uint4 *buffered_operand(const machine &m, int b, int part)
 {
@@ -265,7 +266,7 @@ static __device__ __forceinline__ float4 *factors_of(const machine &m)
                       STREAM_LAYOUT::BUFFERED * STREAM_LAYOUT::PARTS * MGL_BLOCK_BYTES);
 }
 
-/* What a lane asks for of them: before the rows, which are waited for longer. */
+/* The weights that a lane loads. They are loaded before the rows, for which the wait is longer. */
 template <class STREAM_LAYOUT> struct factors {
     enum { COUNT = STREAM_LAYOUT::FACTORS / 16, N = (COUNT + 31) / 32 };
     float4 g[N > 0 ? N : 1];
@@ -297,8 +298,8 @@ static __device__ __forceinline__ void buffer_factors(const machine &m,
     __syncwarp();
 }
 
-/* Makes this lane's operands of N blocks, the first of them number FROM: the last blocks of the run
- * go to `held`, the others to the activation buffer. */
+/* Converts N blocks from block FROM on to operands. The last blocks of the run go to `held`, the
+ * others to the activation buffer. */
 template <class STREAM_LAYOUT, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
                                                       const piece<WIDE> *raw, uint4 *held)
@@ -321,7 +322,7 @@ static __device__ __forceinline__ void convert_blocks(const machine &m, lane_row
     }
 }
 
-/* Asks for the blocks of turn T. */
+/* Issues the loads of turn T. */
 template <int KB, bool LOW, int T>
 static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *to)
 {
@@ -332,7 +333,7 @@ static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *
         load_piece(x, FROM + i, policy, to[i]);
 }
 
-/* Turn T and those behind it; T and the next are on their way. */
+/* Processes turn T and the following turns. The loads of turns T and T + 1 have been issued. */
 template <int KB, bool LOW, bool NORM, int T = 0>
 static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows &x, piece<LOW> *now,
                                                     piece<LOW> *next, uint4 *held)
@@ -346,7 +347,8 @@ static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows 
         gather_turns<KB, LOW, NORM, T + 1>(m, x, next, now, held);
 }
 
-/* All turns. The norm's weights go to the activation buffer while the first are on their way. */
+/* Processes all turns. The weights of the norm are stored in the activation buffer while the first
+ * loads are in flight. */
 template <int KB, bool LOW, bool NORM>
 static __device__ __forceinline__ void
 gather_blocks(const machine &m, lane_rows &x, const factors<batch_path<KB, LOW>> &f, uint4 *held)
@@ -359,8 +361,8 @@ gather_blocks(const machine &m, lane_rows &x, const factors<batch_path<KB, LOW>>
     gather_turns<KB, LOW, NORM>(m, x, first, second, held);
 }
 
-/* Leaves this warp's sums of squares: added up over its 16 bytes as warp_sum adds those of few
- * rows. */
+/* Writes this warp's sums of squares. The order of summation is that of warp_sum in the skinny
+ * variant. */
 static __device__ __forceinline__ void write_all_squares(const machine &m, const lane_rows &x,
                                                          int count)
 {
@@ -376,7 +378,7 @@ static __device__ __forceinline__ void write_all_squares(const machine &m, const
     }
 }
 
-/* Where this lane's bytes of the run begin. Rows past the last repeat it. */
+/* Addresses of this lane's bytes of the run. Rows past the end repeat the last row. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const input &in)
 {
@@ -393,7 +395,7 @@ static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const
     return x;
 }
 
-/* This warp's run of all rows. */
+/* Loads and converts this warp's run of all rows. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ void gather_batch(const machine &m, const input &in, uint4 *held)
 {
@@ -401,7 +403,7 @@ static __device__ __forceinline__ void gather_batch(const machine &m, const inpu
     ask_factors(m, in, f);
     lane_rows x = lane_rows_of<KB, LOW>(m, in);
     const bool norm =
-        __any_sync(0xFFFFFFFFu, in.g != nullptr); /* as the compiler knows it: of all */
+        __any_sync(0xFFFFFFFFu, in.g != nullptr); /* known to the compiler as warp-uniform */
     wait_row<KB, LOW>(m, in, in.count - 1);
     if (LOW && norm) {
         gather_blocks<KB, LOW, LOW>(m, x, f, held);
@@ -414,30 +416,30 @@ static __device__ __forceinline__ void gather_batch(const machine &m, const inpu
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* Where a warp stands on the tape, and in the slots. */
+/* Position of a warp on the tape and in the partial-sum buffers. */
 struct position {
-    u32 block;  /* of the epoch's tape: the next row group's first */
-    u32 at;     /* bytes from the ring's start to this lane's part of the warp's next block */
-    int each;   /* row groups of a slot */
-    int left;   /* that are in the slot at hand */
-    u32 seen;   /* pages below have landed: the landing warp's word, as it was */
-    int stride; /* floats from one row group to the next */
-    int place;  /* floats from a slot's start to where this lane leaves its sum of the first row */
-    bool leaves[2]; /* there are rows of its two sums */
+    u32 block;      /* first block of the next row group, in the tape of the epoch */
+    u32 at;         /* bytes from the ring's start to this lane's part of the warp's next block */
+    int each;       /* row groups in a partial-sum buffer */
+    int left;       /* row groups already stored in the current buffer */
+    u32 seen;       /* last value of the landing warp's word: lower pages have landed */
+    int stride;     /* floats from one row group to the next */
+    int place;      /* index in a buffer of this lane's sum of the first row */
+    bool leaves[2]; /* whether its two sums belong to existing rows */
 };
 
-/* Waits until all pages below `end` have landed, most often by what was seen while the blocks
- * before them were worked on. */
+/* Waits until all pages below `end` have landed. In most cases the last read of the landing warp's
+ * word already shows that. */
 static __device__ __forceinline__ void await_pages(machine &m, const position &p, u32 end)
 {
     if (__all_sync(0xFFFFFFFFu, (int)(end - p.seen) <= 0))
         return;
-    m.known = (int)(m.freed - m.known) > 0 ? m.freed : m.known; /* what is let go of has landed */
+    m.known = (int)(m.freed - m.known) > 0 ? m.freed : m.known; /* freed pages have landed */
     ring_wait(m, end);
 }
 
-/* Adds blocks FROM and on of the runs, so many at once, when these have landed; its pages are let
- * go of as soon as they are in registers. */
+/* Multiplies the blocks of the run from block FROM on, EACH at a time, when their pages have
+ * landed. Pages are freed as soon as their blocks are in registers. */
 template <int KB, bool LOW, int FROM = 0>
 static __device__ __forceinline__ void add_batch(machine &m, position &p, const uint4 *held,
                                                  sums *s)
@@ -469,15 +471,15 @@ static __device__ __forceinline__ void add_batch(machine &m, position &p, const 
         add_batch<KB, LOW, FROM + N>(m, p, held, s);
 }
 
-/* The sums of a lane's rows: q and q + 4 of f32 input, 2 q and 2 q + 1 of 16 bits. */
+/* The row of this lane's sum h: q + 4 h with f32 input, 2 q + h with 16-bit input. */
 template <bool LOW> static __device__ __forceinline__ int row_of_sums(const machine &m, int h)
 {
     const int quarter = m.lane & 3;
     return LOW ? quarter + 4 * h : 2 * quarter + h;
 }
 
-/* The sum of words 0 and 2, which is column `even` of an MMA's in this lane, and that of words 1
- * and 3. */
+/* Adds the products of words 0 and 2 (element `even` of this lane's MMA results) and of words 1 and
+ * 3 (element `odd`). */
 static __device__ __forceinline__ float total_of(const sums &first, int even, const sums &second,
                                                  int odd)
 {
@@ -491,8 +493,8 @@ template <bool LOW> static __device__ __forceinline__ float total_of(const sums 
     return total_of(s[0], h, s[1], 2 + h);
 }
 
-/* Leaves the sums of a row group in the slot at hand, and passes that on when it is full, or they
- * are the segment's last. */
+/* Writes the sums of a row group to the current partial-sum buffer. Passes the buffer to the
+ * epilogue if it is full or the row group is the last of the segment. */
 template <bool LOW>
 static __device__ __forceinline__ void write_batch(machine &m, position &p, const sums *s,
                                                    bool last)
@@ -505,7 +507,7 @@ static __device__ __forceinline__ void write_batch(machine &m, position &p, cons
         total[h] = total_of<LOW>(s, h);
     if (p.left == 0)
         while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
-            ; /* the epilogue has a clock in each of its waits */
+            ; /* each wait of the epilogue has a deadline */
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (p.leaves[h])
@@ -532,7 +534,8 @@ static __device__ __forceinline__ position begin_batch(const machine &m, int cou
     return p;
 }
 
-/* All row groups of a task. Behind the last sums the task's record may be gone. */
+/* Computes all row groups of a task. The record of the task may be overwritten after the last sums
+ * are written. */
 template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
 {
     typedef batch_path<KB, LOW> C;
@@ -556,7 +559,7 @@ template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
     return m;
 }
 
-/* A warp without blocks. */
+/* Runs the task in a warp without blocks. */
 NEAR_OR_INLINE machine skip_batch(machine m)
 {
     const input in = own().in[m.instruction];
@@ -568,7 +571,7 @@ NEAR_OR_INLINE machine skip_batch(machine m)
     return m;
 }
 
-/* Whether a task's blocks are KB, and its rows of that kind. */
+/* Whether a task has row groups of KB blocks and input of this kind. */
 template <int KB, bool LOW> static __device__ __forceinline__ bool fits(const input &in)
 {
     return batch_path<KB, LOW>::FITS && in.kblocks == KB && in.low == LOW &&
@@ -581,7 +584,7 @@ enum {
     FFN_BLOCKS = blocks_of(MGL_FFN)
 };
 
-/* Does the task if it is of that kind. */
+/* Runs the task if it is of this kind. */
 template <int KB, bool LOW>
 static __device__ __forceinline__ void try_batch(machine &m, const input &in)
 {
@@ -590,7 +593,7 @@ static __device__ __forceinline__ void try_batch(machine &m, const input &in)
             m = m.warp < batch_path<KB, LOW>::P.warps ? sum_batch<KB, LOW>(m) : skip_batch(m);
 }
 
-/* The task, if it goes the batch way. */
+/* Runs the task if it uses the batch variant. */
 NEAR_OR_INLINE machine consume_batch(machine m)
 {
     const input in = own().in[m.instruction];

@@ -1,16 +1,16 @@
 /*
- * The epilogue's part of a product: it adds up the warps' sums of a slot and makes outputs of them.
- * What one row needs, which is what decoding does, goes from slot to memory through registers: each
- * lane has a column, and stores it with its neighbour's.
+ * The epilogue's part of a product: it adds the partial sums of the warps (split-K reduction) and
+ * writes the outputs. This file has the functions for one row (decoding); finish_rows.cuh has those
+ * for several rows. Values go from the partial-sum buffer to memory through registers: each lane
+ * has a column, and even lanes store it with the next column.
  */
 #ifndef MGL_DEVICE_LINEAR_FINISH_CUH
 #define MGL_DEVICE_LINEAR_FINISH_CUH
 
 #include "vm/cuda/device/linear/linear.cuh"
 
-/* The sum over warps of number i of their sums, `stride` floats apart: ((0 + 4 + ..) + (1 + 5 +
- * ..)) +
- * ((2 + 6 + ..) + (3 + 7 + ..)). */
+/* Adds sum i of all warps; the sums of two warps are `stride` floats apart. The order is
+ * ((w0 + w4 + ...) + (w1 + w5 + ...)) + ((w2 + w6 + ...) + (w3 + w7 + ...)). */
 static __device__ __forceinline__ float total_of(const float *psum, int i, int stride)
 {
     const float *from = psum + i;
@@ -21,8 +21,8 @@ static __device__ __forceinline__ float total_of(const float *psum, int i, int s
     return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-/* 1 / sqrt(mean(x^2) + eps) of row r, from the warps' sums in order; 1 without a norm (no columns).
- */
+/* The RMS scale of row r, 1 / sqrt(mean(x^2) + eps), from the sums of the warps in order. 1 if
+ * there is no norm (columns = 0). */
 static __device__ __forceinline__ float scale_of(int r, int columns)
 {
     if (columns == 0)
@@ -34,7 +34,7 @@ static __device__ __forceinline__ float scale_of(int r, int columns)
     return rsqrtf(sum * (1.0f / (float)columns) + __uint_as_float(MGL_EPS_BITS));
 }
 
-/* The scale of the only row, as soon as it can be known. */
+/* Waits for the sums of squares of the only row and returns its scale. */
 static __device__ __forceinline__ float only_scale(const machine &m, int columns)
 {
     if (columns == 0)
@@ -44,14 +44,14 @@ static __device__ __forceinline__ float only_scale(const machine &m, int columns
     } else {
         const u32 use = own().early;
         while (!barrier_tested(&own().squares_full, use & 1))
-            ; /* the consumers have a clock in each of their waits */
+            ; /* each wait of the consumers has a deadline */
         __syncwarp();
-        own().early = use + 1; /* every lane: whoever reads it next has written it */
+        own().early = use + 1; /* every lane stores, so each lane reads its own store later */
     }
     return scale_of(0, columns);
 }
 
-/* A task's biases: nothing in a kernel without. */
+/* The biases of a task; empty in a kernel without biases. */
 struct bias_list {
 #if MGL_BIAS
     const machine *m;
@@ -68,7 +68,7 @@ static __device__ __forceinline__ bias_list biases_of(const machine &m)
 }
 
 #if MGL_BIAS
-/* The bias of a column of the task's output; 0 where it has none. */
+/* The bias of a column of the task's output; 0: none. */
 static __device__ __forceinline__ float bias_of(const bias_list &list, int column)
 {
     const machine &m = *list.m;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ float bias_of(const bias_list &list, int colum
     return 0.0f;
 }
 
-/* The biases of a column of a task with two tensors whose row groups stand in turn. */
+/* The biases of a column of a task with two tensors whose row groups alternate. */
 static __device__ __forceinline__ float2 biases_of_pair(const bias_list &list, int column)
 {
     const machine &m = *list.m;
@@ -100,18 +100,18 @@ static __device__ __forceinline__ float2 biases_of_pair(const bias_list &, int)
 }
 #endif
 
-/* A product's sum, scaled by its norm, with its bias. */
+/* Applies the RMS scale and the bias to a sum. */
 static __device__ __forceinline__ float scaled(float scale, float sum, float bias)
 {
     return MGL_BIAS ? fmaf(sum, scale, bias) : sum * scale;
 }
 
-/* Where the outputs of one row go, two columns at a time: known before there is haste, so that
- * behind the last sum there are no branches. */
+/* The destination of the outputs of one row, written two columns at a time. Computed before the
+ * sums are complete, so that no branches follow the last sum. */
 struct row_output {
     u8 *at;               /* column 0 */
-    int size;             /* of an element, in bytes */
-    bool flag, f32, bf16; /* flagged; of that format, f16 otherwise */
+    int size;             /* bytes of an element */
+    bool flag, f32, bf16; /* whether it is flagged; its format, f16 if neither */
 };
 
 static __device__ __forceinline__ row_output row_output_of(const view &v)
@@ -120,7 +120,7 @@ static __device__ __forceinline__ row_output row_output_of(const view &v)
     return {v.at, f32 ? 4 : 2, v.flag, f32, v.dtype == DTYPE_BF16};
 }
 
-/* Writes columns `column` and, if `both`, the next, where `mine`. A flagged region has both. */
+/* If `mine`, writes column `column` and, if `both`, the next one. A flagged region has both. */
 static __device__ __forceinline__ void store_output(const row_output &to, int column, float first,
                                                     float second, bool mine, bool both, u64 policy)
 {
@@ -144,10 +144,11 @@ static __device__ __forceinline__ void store_output(const row_output &to, int co
     delay();
 }
 
-/* The epilogue of a linear task of one row, two columns at a time: ask(column) is called before a
- * sum is waited for; ready(scale, value, asked) makes it an output; store(column, first, second,
- * mine, both) writes column `column` and, if `both`, the next, in those lanes where `mine`.
- * `columns`: the norm's width, 0 without one. */
+/* The epilogue of a linear task of one row, two columns at a time. `columns` is the width of the
+ * norm, 0: no norm. The functions: ask(column)                                loads further inputs
+ * of an output, before the wait for its sum ready(scale, value, asked)                 computes the
+ * output from the sum store(column, first, second, mine, both)   if `mine`, writes column `column`
+ * and, if `both`, the next one */
 template <class ASK, class READY, class STORE>
 static __device__ __forceinline__ void finish_row(machine &m, int columns, const ASK &ask,
                                                   const READY &ready, const STORE &store)
@@ -174,7 +175,8 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
     }
 }
 
-/* A task with two tensors whose row groups stand in turn: ready(scale, first, second, asked). */
+/* Same for a task with two tensors whose row groups alternate: ready(scale, first, second, asked).
+ */
 template <class ASK, class READY, class STORE>
 static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, const ASK &ask,
                                                        const READY &ready, const STORE &store)

@@ -1,12 +1,12 @@
 /*
- * The epilogue's part of a product of several rows. A lane has a row and two neighbouring columns
- * of each row group: 8 rows are one look, 16 are two. From slot to memory everything stays in the
- * lane's registers, four lanes write a row's 8 columns together, and nothing is divided by a number
- * that is not a constant.
+ * The epilogue's part of a product of several rows. A lane has one row and two adjacent columns of
+ * each row group; with 16 rows it repeats this for a second row (LOOKS = 2). Values stay in the
+ * registers of the lane from the partial-sum buffer to memory. Four lanes write the 8 columns of a
+ * row together. All divisors are constants.
  *
- * Between the last slot and its outputs the next queues wait. What a region is made of is asked
- * once, before the first slot: the regions of decoding have a way of their own (pair_rows), on
- * which there is no branch.
+ * Other queues wait for the outputs, so the time after the last partial sum is critical. Therefore
+ * the properties of the output region are read once, before the first buffer. The regions of
+ * decoding have a path without branches (pair_rows).
  */
 #ifndef MGL_DEVICE_LINEAR_FINISH_ROWS_CUH
 #define MGL_DEVICE_LINEAR_FINISH_ROWS_CUH
@@ -17,25 +17,28 @@ enum {
     LANES_OF_ROW = MGL_ROW_GROUP / 2,
     LOOK_ROWS = 32 / LANES_OF_ROW,
     LOOKS = (MOST_ROWS + LOOK_ROWS - 1) / LOOK_ROWS,
-    PSUM_HAS_TWO = PSUM / (MGL_WARPS * MGL_ROW_GROUP) / MOST_ROWS >= 2 /* row groups, of any rows */
+    PSUM_HAS_TWO = PSUM / (MGL_WARPS * MGL_ROW_GROUP) / MOST_ROWS >=
+                   2 /* a buffer has two row groups, for any number of rows */
 };
 
-/* Whether a task of `count` rows is one of several. */
+/* Whether a task of `count` rows has several rows. */
 static __device__ __forceinline__ bool has_rows(int count)
 {
     return PRODUCT_ROWS > 1 && count > 1;
 }
 
-/* Where the epilogue stands in the slots of a task, and this lane's part of a row group. */
+/* Position of the epilogue in the partial-sum buffers of a task, and this lane's part of a row
+ * group.
+ */
 struct reader {
-    const float *psum; /* the one at hand */
-    int each;          /* row groups of a slot */
-    int stride;        /* floats from one row group to the next, */
-    int warp_stride;   /* and from one warp's to the next warp's */
-    int at[LOOKS];     /* floats from a row group's start to this lane's two columns */
-    int row[LOOKS];    /* theirs; may be past the last row, whose sums it then reads */
+    const float *psum; /* the current buffer */
+    int each;          /* row groups in a buffer */
+    int stride;        /* floats from one row group to the next */
+    int warp_stride;   /* floats from one warp to the next */
+    int at[LOOKS];     /* floats from the start of a row group to this lane's two columns */
+    int row[LOOKS];    /* the row; if it is past the end, the sums of the last row are read */
     float scale[LOOKS];
-    bool begun; /* the first slot is there, and so the scales are known */
+    bool begun; /* the first buffer is full, so the scales are known */
 };
 
 static __device__ __forceinline__ reader begin_reading(const machine &m, int count)
@@ -52,7 +55,7 @@ static __device__ __forceinline__ reader begin_reading(const machine &m, int cou
     return r;
 }
 
-/* total_of for two neighbours. */
+/* total_of for two adjacent columns. */
 static __device__ __forceinline__ float2 totals_of(const float *from, int stride)
 {
     float2 part[4] = {};
@@ -66,8 +69,8 @@ static __device__ __forceinline__ float2 totals_of(const float *from, int stride
                        (part[0].y + part[1].y) + (part[2].y + part[3].y));
 }
 
-/* The scales, which are known once the first slot is there. `columns`: the norm's width, 0 without
- * one. */
+/* Reads the scales, which are known when the first buffer is full. `columns` is the width of the
+ * norm, 0: no norm. */
 static __device__ __forceinline__ void read_scales(reader &r, int count, int columns)
 {
     if (!r.begun && columns > 0) {
@@ -78,7 +81,7 @@ static __device__ __forceinline__ void read_scales(reader &r, int count, int col
     r.begun = true;
 }
 
-/* This lane's sums of the row group that stands at `number` of the slot at hand. */
+/* Reads this lane's sums of row group `number` of the current buffer. */
 static __device__ __forceinline__ void read_sums(const reader &r, int number, float2 *sums)
 {
 #pragma unroll
@@ -86,8 +89,8 @@ static __device__ __forceinline__ void read_sums(const reader &r, int number, fl
         sums[k] = totals_of(r.psum + number * r.stride + r.at[k], r.warp_stride);
 }
 
-/* This lane's sums of row groups g and g + 1 of a segment of `groups`; of the last alone twice.
- * Waits for the slot if the first is the first in it. */
+/* Reads this lane's sums of row groups g and g + 1 of a segment of `groups` row groups. If g is the
+ * last one, it is read twice. Waits for the buffer if g is the first row group in it. */
 static __device__ __forceinline__ void read_groups(machine &m, reader &r, int count, int columns,
                                                    int g, int groups, float2 *sums)
 {
@@ -104,21 +107,21 @@ static __device__ __forceinline__ void read_groups(machine &m, reader &r, int co
     read_sums(r, g + 1 < groups ? number + 1 : number, sums + LOOKS);
 }
 
-/* Lets go of the slot behind the last row groups of it. */
+/* Frees the buffer after its last row groups. */
 static __device__ __forceinline__ void write_groups(machine &m, const reader &r, int g, int groups)
 {
     if (((g + 2) & (r.each - 1)) == 0 || g + 2 >= groups)
         free_psum(m);
 }
 
-/* Two neighbouring outputs of a task. */
+/* Two adjacent outputs of a task. */
 struct pair {
     int row, column;
-    bool real; /* there is such a row, and such a column; */
-    bool both; /* and the next column */
+    bool real; /* the row and the column exist */
+    bool both; /* the next column exists too */
 };
 
-/* This lane's of row group g of a segment whose columns are [first, first + columns) of the task.
+/* This lane's pair in row group g of a segment with columns [first, first + columns) of the task.
  */
 static __device__ __forceinline__ pair pair_of(const machine &m, int count, int look, int g,
                                                int first, int columns)
@@ -134,13 +137,13 @@ static __device__ __forceinline__ float2 bias_of(const bias_list &biases, const 
     return make_float2(bias_of(biases, p.column), p.both ? bias_of(biases, p.column + 1) : 0.0f);
 }
 
-/* A region of DTYPE whose pairs are loaded and stored at once: where this lane's rows begin. Rows
- * past the last are the last one, which may be read. */
+/* A region of DTYPE in which a pair is one load or store: the addresses of this lane's rows. Rows
+ * past the end repeat the last row, which may be read. */
 template <int DTYPE> struct pair_rows {
     u8 *at[LOOKS];
 };
 
-/* Whether a region is one of DTYPE with whole pairs. A flagged one is a multiple of 16 bytes. */
+/* Whether a region has DTYPE and aligned pairs. A flagged region is a multiple of 16 bytes. */
 template <int DTYPE> static __device__ __forceinline__ bool has_pairs(const view &v, bool flag)
 {
     const size_t bytes = format<DTYPE>::SIZE * 2;
@@ -177,9 +180,9 @@ static __device__ __forceinline__ void store_flagged(const pair_rows<DTYPE> &row
         store_word(pair_at(rows, look, p), pack_pair(DTYPE, first, second), policy);
 }
 
-/* The epilogue of a linear task of several rows, two row groups at a time. ask(look, pair) is
- * called before a pair's sums are waited for; store(look, pair, scale, sums, asked) takes what it
- * gave. */
+/* The epilogue of a linear task of several rows, two row groups at a time. ask(look, pair) loads
+ * further inputs of a pair before the wait for its sums. store(look, pair, scale, sums, asked) gets
+ * them and writes the outputs. */
 template <class ASK, class STORE>
 static __device__ __forceinline__ void finish_rows(machine &m, int count, int columns,
                                                    const ASK &ask, const STORE &store)
@@ -208,8 +211,8 @@ static __device__ __forceinline__ void finish_rows(machine &m, int count, int co
     }
 }
 
-/* The same of a task with two tensors whose row groups stand in turn: store(look, pair, scale,
- * first, second). */
+/* Same for a task with two tensors whose row groups alternate: store(look, pair, scale, first,
+ * second). */
 template <class STORE>
 static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, int columns,
                                                         const STORE &store)

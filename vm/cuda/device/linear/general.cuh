@@ -1,5 +1,6 @@
 /*
- * The general way of products: any shape, any rows, f32 too, buffered or not.
+ * The general variant of products: any shape, any number of rows, f32 or 16-bit weights, with or
+ * without the activation buffer.
  */
 #ifndef MGL_DEVICE_LINEAR_GENERAL_CUH
 #define MGL_DEVICE_LINEAR_GENERAL_CUH
@@ -11,7 +12,8 @@
 
 /* region: macros */
 /* region: device */
-/* Blocks of a run that may be loaded at once: all of them must fit the ring, and leave it room. */
+/* Number of blocks of a run that may be loaded at once. Those of all warps must fit in half of the
+ * ring. */
 static __device__ __forceinline__ constexpr int blocks_at_once()
 {
     int blocks = LOADED;
@@ -21,7 +23,8 @@ static __device__ __forceinline__ constexpr int blocks_at_once()
     return blocks;
 }
 
-/* All row groups of any shape for buffered rows, with up to N MMAs a block. */
+/* Computes all row groups of a segment for rows in the activation buffer, with up to N MMAs for
+ * each block. */
 template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_segment seg)
 {
     const input in = own().in[m.instruction];
@@ -31,7 +34,7 @@ template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_
     const column mine = column_of(m.lane, in.low);
     const mgl_tape_order p = mgl_tape_order_of(kblocks, MGL_WARPS);
     int blocks, first = run_of(kblocks, m.warp, &blocks);
-    const uint2 *x[N]; /* of this lane's column of each MMA: block 0 of the run */
+    const uint2 *x[N]; /* addresses of this lane's column of each MMA in block 0 of the run */
 #pragma unroll
     for (int n = 0; n < N; n++) {
         int row = min(n * mma_rows(in.low) + mine.row, in.count - 1) + (mine.low ? in.count : 0);
@@ -71,8 +74,8 @@ template <int N> NEAR_OR_INLINE machine sum_general(machine m, const mgl_device_
     return m;
 }
 
-/* The same for rows that do not fit the activation buffer: block after block, from where the input
- * is. */
+/* Same for rows that do not fit in the activation buffer. The input is read from memory, block by
+ * block. */
 template <int N> NEAR_OR_INLINE machine sum_unbuffered(machine m, const mgl_device_segment seg)
 {
     const input &in = own().in[m.instruction];
@@ -109,14 +112,16 @@ template <int N> NEAR_OR_INLINE machine sum_unbuffered(machine m, const mgl_devi
 /* ---- f32 weights ------------------------------------------------------------------------------
  */
 
-/* Four values of row j (the last one for rows past the end) in block b, this lane's quarter. */
+/* Four values of row j in this lane's quarter of block b. Rows past the end repeat the last row. */
 static __device__ __forceinline__ uint4 floats_of(const machine &m, const input &in, int j, int b)
 {
     int row = min(j, in.count - 1), n = b * 4 + (m.lane & 3);
     return in.buffered ? *buffered_at(m, in, row, n) : direct_chunk(m, row, n).high;
 }
 
-/* All row groups for R activation rows (those past in.count repeat the last). */
+/* Computes all row groups of a segment for R activation rows. Rows past in.count repeat the last
+ * row.
+ */
 template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_segment seg)
 {
     const input &in = own().in[m.instruction];
@@ -157,7 +162,7 @@ template <int R> NEAR_OR_INLINE machine sum_floats(machine m, const mgl_device_s
 /* ---- any input --------------------------------------------------------------------------------
  */
 
-/* MMAs a block that most rows take. */
+/* MMAs for each block with the maximum number of rows. */
 enum { MOST_MMAS = MOST_ROWS <= 1 ? 1 : MOST_ROWS / 2 };
 
 static __device__ __forceinline__ machine sum_segment(const machine &m, const input &in,
@@ -176,7 +181,7 @@ static __device__ __forceinline__ machine sum_segment(const machine &m, const in
                                             : sum_floats<MOST_ROWS>(m, seg);
 }
 
-/* Any input. */
+/* Runs the task with any input. */
 NEAR_OR_INLINE machine consume_general(machine m)
 {
     const input &in = own().in[m.instruction];

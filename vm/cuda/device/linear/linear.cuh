@@ -1,29 +1,32 @@
 /*
  * Products with streamed weights: y[r, o] = sum over k of x[r, k] W[o, k], for the ops that have a
- * tape. The weights lie in row groups of 8 rows x k blocks of 64 bytes; of a block, lane l holds
- * the 16 bytes of row l / 4 and quarter l % 4, so a block is one 16-byte load a lane.
+ * tape. The weights are stored in row groups of 8 rows and k blocks of 64 bytes. Lane l has the 16
+ * bytes of quarter l % 4 of row l / 4 of a block, so a block is one 16-byte load in each lane.
  *
- * Consumer warp w has k blocks [w S, (w + 1) S) of every row group, S = ceil(blocks / W), which
- * stand on the tape so that each page has some for every warp (schedule/tape.h): of the input it
- * needs that run alone, which it normalises (but for 1 / RMS, a factor that the epilogue applies)
- * and rounds to the weights' dtype into its own part of the activation buffer. Rows that do not fit
- * the activation buffer are read where they are.
+ * The k dimension is split over the W consumer warps (split-K). Warp w has k blocks
+ * [w S, (w + 1) S) of every row group, with S = ceil(blocks / W). The tape is ordered so that each
+ * page has blocks for every warp (schedule/tape.h). A warp needs only its run of the input. It
+ * multiplies the run by the weights of the norm (the epilogue applies the factor 1 / RMS), rounds
+ * it to the dtype of the weights, and stores it in its own part of the activation buffer. Rows that
+ * do not fit in the activation buffer are read from memory each time.
  *
- * 16-bit weights: tensor cores, mma.m16n8k16 with f32 sums. The four words of a lane's 16 bytes are
- * the A operand as they lie: its rows 0 to 7 are words 0 and 2 of the 8 weight rows, its rows 8 to
- * 15 words 1 and 3. So a block is one MMA, and an activation row takes two columns of the B
- * operand, the values that belong to the even words and those that belong to the odd ones; of the
- * 16 x 2 sums, rows 0 to 7 of the first and rows 8 to 15 of the second count. The order of k inside
- * a block is free, since both sides have the same. Inputs that 16 bits do not hold (normalised
- * ones, and f32 exchange) are split into two parts, x = high + low, each rounded to 16 bits: 16
- * bits of mantissa and more. The low parts take two more columns: so 4 rows share an MMA's 8
- * columns, or 2 with low parts. So few rows go the skinny way (linear/skinny.cuh), up to 8 the
- * batch way (linear/batch.cuh), others sum_general. A sum is made in the same order whichever way,
- * of even blocks of the run and of odd ones. f32 weights: one fused multiply-add a product.
+ * 16-bit weights use tensor cores: mma.m16n8k16 with f32 sums. The four words of a lane's 16 bytes
+ * are the A operand without rearrangement: rows 0 to 7 of A are words 0 and 2 of the 8 weight rows,
+ * rows 8 to 15 are words 1 and 3. So a block is one MMA. An activation row takes two columns of the
+ * B operand: the values for the even words, and the values for the odd words. Of the 16 x 2 sums,
+ * rows 0 to 7 of the first column and rows 8 to 15 of the second column are used. The order of k
+ * within a block is arbitrary, because it is the same for both operands.
  *
- * Each warp leaves its sums of some row groups in a slot (warp, row group, row, 8), and the
- * epilogue adds the warps' up, always in the same order: a row's result does not depend on what
- * else is in the epoch.
+ * Inputs that need more than 16 bits (outputs of a norm, f32 exchange) are split into two parts,
+ * x = high + low, each rounded to 16 bits. Together they have at least 16 bits of mantissa. The low
+ * parts take two more columns of B. So the 8 columns of an MMA have room for 4 rows, or for 2 rows
+ * with low parts. Up to that number of rows, the skinny variant is used (linear/skinny.cuh), up to
+ * 8 rows the batch variant (linear/batch.cuh), otherwise sum_general. All variants add in the same
+ * order: even and odd blocks of the run separately. f32 weights use fused multiply-adds.
+ *
+ * Each warp writes its sums of some row groups to a partial-sum buffer (warp, row group, row, 8).
+ * The epilogue adds the sums of the warps in a fixed order. Therefore the result of a row does not
+ * depend on the other rows of the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_LINEAR_CUH
 #define MGL_DEVICE_LINEAR_LINEAR_CUH
@@ -42,7 +45,7 @@ static __device__ __forceinline__ int product_path_of(const machine &m)
     return GENERAL_PATH && (!SKINNY_PATH || !in.skinny) ? GENERAL_PRODUCT : SKINNY_PRODUCT;
 }
 
-/* A product of some rows, by its way. */
+/* Computes a product of at least one row with its kernel variant. */
 static __device__ __forceinline__ void multiply(machine &m, const input &in, int way)
 {
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
@@ -63,16 +66,16 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
     }
 }
 
-/* The consumers' part of a product. Once a warp has left its last sums, the epilogue may go on, and
- * the task's record be gone: what is needed later is taken before. False: the product has no rows,
- * and leaves nothing in the slots. */
+/* The consumers' part of a product. After a warp has written its last sums, the epilogue may
+ * continue, and the record of the task may be overwritten. Therefore values that are needed later
+ * are copied before. False: the product has no rows, and wrote no partial sums. */
 static __device__ __forceinline__ bool make_product(machine &m, int way)
 {
     load_ring_place(m);
     if (!own().in[m.instruction].flows)
         wait_start(m);
     if (own().in[m.instruction].count == 0) {
-        /* no rows: the tape goes by */
+        /* no rows: skip the tape of the task */
         if (thread_of(m) == 0)
             own().pending = 0;
         ring_done(m, m.base + own().in[m.instruction].end);
@@ -89,7 +92,7 @@ static __device__ __forceinline__ bool make_product(machine &m, int way)
 
 #ifdef MGL_OBJECT
 
-/* What a product leaves of the machine, and whether there are sums in the slots. */
+/* The state of the machine after a product, and whether it wrote partial sums. */
 struct product_end {
     u32 known, freed, slots, starved;
     bool left;

@@ -1,10 +1,10 @@
 /*
- * The input of merge_add: attention's partials, which each product merges while it reads them, so
- * that no task and no edge stand between attention and o. Of the splits those alone are read that
- * have positions (mgl_splits_used): a short sequence in a large cache has one or two.
+ * The input of merge_add: the partials of split-KV attention. Each product merges them while it
+ * reads them, so that no task and no edge is needed between attention and o. Only splits that have
+ * positions are read (mgl_splits_used); a short sequence in a large cache has one or two.
  *
- * PARTS_AHEAD partials are added at once, in the order of the splits, whichever way the product
- * goes: so a row has the same bits whatever else is in the epoch.
+ * PARTS_AHEAD partials are added at once, in the order of the splits, in all kernel variants.
+ * Therefore the bits of a row do not depend on the other rows of the epoch.
  */
 #ifndef MGL_DEVICE_LINEAR_MERGED_CUH
 #define MGL_DEVICE_LINEAR_MERGED_CUH
@@ -12,12 +12,12 @@
 #include "vm/cuda/device/attention/partials.cuh"
 
 enum {
-    /* words of four columns that a lane of a skinny product has of o's input, */
+    /* words of four columns that a lane of a skinny product has in the input of o */
     MERGED_WORDS =
         ((mgl_tape_blocks(MGL_ATTENDED, 8 * weight_format::SIZE) + MGL_WARPS - 1) / MGL_WARPS * 8 +
          31) /
         32,
-    /* and partials that it asks for at once of each: all words' are to have room in registers */
+    /* partials of each word that a lane loads at once; those of all words must fit in registers */
     PARTS_AHEAD = MERGED_WORDS <= 2   ? 3
                   : MERGED_WORDS <= 3 ? 2
                                       : 1
@@ -26,10 +26,10 @@ typedef part_words<PARTS_AHEAD> next_parts;
 
 /* The partials of one row. */
 struct part_row {
-    const float *at; /* of split 0 and head 0 */
+    const float *at; /* split 0, head 0 */
     int split, head; /* floats from one split to the next, and from one head to the next */
-    int used;        /* splits that have positions: the first of them, and the last */
-    int last;        /* number of the last */
+    int used;        /* number of splits that have positions: the first ones, and the last split */
+    int last;        /* number of the last split */
     bool flag;
 };
 
@@ -46,20 +46,20 @@ static __device__ __forceinline__ part_row parts_of(const machine &m, int r)
             o.flag != 0};
 }
 
-/* Partial number i of those that are used. */
+/* Partial i of the splits in use. */
 static __device__ __forceinline__ const float *part_at(const part_row &p, int i)
 {
     return p.at + (long long)(i + 1 < p.used ? i : p.last) * p.split;
 }
 
-/* Where max and sum of a head stand among a split's floats, from the place of one of its
- * dimensions; of a flagged row. */
+/* Index of the maximum and the sum of a head among the floats of a split of a flagged row. `place`
+ * is the index of one of its dimensions. */
 static __device__ __forceinline__ int weight_place(int place)
 {
     return place / (HEAD_DIM + 4) * (HEAD_DIM + 4) + HEAD_DIM;
 }
 
-/* The largest maximum of partials, and of what there is. */
+/* The largest maximum of the partials and of `top`. */
 static __device__ __forceinline__ float largest_of(float top, const next_parts &parts)
 {
 #pragma unroll
@@ -92,7 +92,7 @@ static __device__ __forceinline__ next_parts no_parts()
 /* ---- any column, any edge ---------------------------------------------------------------------
  */
 
-/* Column k of a row that is not flagged. */
+/* Merges column k of a row that is not flagged. */
 static __device__ __forceinline__ float merge_column(const part_row &p, int k)
 {
     const int place = k / HEAD_DIM * p.head;
@@ -109,7 +109,7 @@ static __device__ __forceinline__ float merge_column(const part_row &p, int k)
     return all.value[0][0] * reciprocal(all.sum);
 }
 
-/* Four columns of a flagged row, of one head. */
+/* Merges four columns of one head of a flagged row. */
 static __device__ __forceinline__ void merge_four(const machine &m, const part_row &p, int k,
                                                   float *to)
 {
@@ -135,8 +135,8 @@ struct merged_chunk {
     float value[weight_format::VECTOR];
 };
 
-/* The columns of a chunk of row r, from column k on; zeros from column `columns` on. Out of line:
- * its registers are not those of other products. */
+/* Merges the columns of a chunk of row r, from column k on; zeros from column `columns` on. Out of
+ * line, so that its registers do not add to those of other products. */
 static __device__ __noinline__ merged_chunk merge_chunk(const machine m, int r, int k, int columns)
 {
     const part_row p = parts_of(m, r);

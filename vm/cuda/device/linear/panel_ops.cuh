@@ -1,6 +1,6 @@
 /*
- * A product of the second list, by its op: what it notes of its rows before, what it makes of a
- * tile's sums, and what it leaves behind all of them.
+ * The ops of panel products (panels.cuh): for each op, the row statistics before the products, the
+ * outputs of a tile of sums, and the results that are written after all panels.
  */
 #ifndef MGL_DEVICE_LINEAR_PANEL_OPS_CUH
 #define MGL_DEVICE_LINEAR_PANEL_OPS_CUH
@@ -17,7 +17,7 @@
 
 #if MGL_PANELS
 
-/* Outputs of a lane's sums. */
+/* Writes the outputs of a lane's sums. */
 static __device__ __forceinline__ void write_lane(const machine &m, panel_lane &p)
 {
     switch (task_of(m)->op) {
@@ -32,14 +32,15 @@ static __device__ __forceinline__ void write_lane(const machine &m, panel_lane &
     }
 }
 
-/* Outputs of a pass. Out of line, as all of a task: their registers are not those of the loop. */
+/* Writes the outputs of a pass. Out of line, so that its registers do not add to those of the loop
+ * over tasks. */
 NEAR_OR_INLINE void write_outputs(int group, bool last, int pass)
 {
     const machine m = machine_now();
     write_tiles(m, group, last, pass, [&](panel_lane &p) { write_lane(m, p); });
 }
 
-/* Outputs of a panel: of a pass, or of a warp's own sums. */
+/* Writes the outputs of a panel, from a pass or from a warp's own sums. */
 struct panel_outputs {
     __device__ __forceinline__ void operator()(int group, bool last, int pass) const
     {
@@ -54,11 +55,12 @@ struct panel_outputs {
     }
 };
 
-/* All panels of a task, whose notes are ready. Behind it all warps' outputs and notes are there. */
+/* Runs all panels of a task whose row statistics are initialized. Afterwards the outputs and row
+ * statistics of all warps are complete. */
 template <class WRITE>
 static __device__ __forceinline__ void run_panels(machine &m, const WRITE &leave)
 {
-    if (m.warp == 0) /* the first tray is its own: it may not be another's */
+    if (m.warp == 0) /* activation tile 0 belongs to the team or warpgroup of warp 0 */
         wait_act_tile(act_tile_walk_of(1, 0, own().act_tile_used[0]));
     if (thread_of(m) == 0)
         own().pending = 0;
@@ -69,18 +71,18 @@ static __device__ __forceinline__ void run_panels(machine &m, const WRITE &leave
         run_panel(m, group, last, leave);
         if (last)
             break;
-        consumer_barrier(); /* the next panel's notes may be another warp's */
+        consumer_barrier(); /* in the next panel, another warp may add to the same statistics */
     }
 }
 
-/* What a task notes of its rows is empty at first. */
+/* Clears the row statistics at the start of a task. */
 static __device__ __forceinline__ void begin_row_stats(const machine &m, int op)
 {
     if (op == OP_LINEAR_ADD_GAMMA || op == OP_RMS_HEAD)
         clear_row_stats(m);
 }
 
-/* What it leaves of them, when all outputs are there. */
+/* Writes the row statistics after all outputs are complete. */
 static __device__ __forceinline__ void write_row_stats()
 {
     consumer_barrier();
@@ -91,8 +93,8 @@ static __device__ __forceinline__ void write_row_stats()
         write_bests(m, rows_of(m));
 }
 
-/* The outputs of a slim panel of up to ROWS rows at a time: shorter, so that less of it has to be
- * fetched. Behind the last one the task ends, here, where what follows is not waited for. */
+/* Writes the outputs of a small-M panel of up to ROWS rows. A separate function per ROWS is
+ * shorter, so fewer instructions are fetched. Ends the task after the last panel. */
 template <int ROWS> NEAR_OR_INLINE void write_small_m_outputs(int group, bool last, u32 starved)
 {
     machine m = machine_now();
@@ -112,7 +114,7 @@ template <int ROWS> NEAR_OR_INLINE void write_small_m_outputs(int group, bool la
     }
     default:
         if (ROWS > 2 * SMALL_M_TILE)
-            break; /* the head is never narrow */
+            break; /* the head never has small-N panels */
         wait_sums();
         write_small_m(m, group, [&](panel_lane &p) { write_rms_head(m, p); });
         if (last)
@@ -122,9 +124,9 @@ template <int ROWS> NEAR_OR_INLINE void write_small_m_outputs(int group, bool la
         end_preissued(m);
 }
 
-/* A task whose panels are slim. Out of line, or all of a kernel would have its registers. What can
- * be done before `go` is; but no warp waits for another there: one may leave. False: it did not
- * begin. */
+/* Runs a task with small-M panels. Out of line, otherwise its registers would count for the whole
+ * kernel. Work that needs no input is done before the start barrier, without block barriers,
+ * because a warp may exit there. False: the task did not begin. */
 FAR bool do_small_m();
 
 #if IN_OBJECT(SMALL_M)
@@ -135,14 +137,14 @@ FAR bool do_small_m()
     if (task_of(m)->op == OP_RMS_HEAD) {
         if (!wait_preissued_start(m))
             return false;
-        begin_row_stats(m, OP_RMS_HEAD); /* those of the task before have been read */
+        begin_row_stats(m, OP_RMS_HEAD); /* the statistics of the previous task have been read */
     }
     return run_small_m(m, write_small_m_outputs<2 * SMALL_M_TILE>);
 }
 
 #endif
 
-/* The same of a task of more rows, with one panel of few row groups. */
+/* Same for a task with more rows and one panel of few row groups (swap_ab). */
 FAR bool do_swap_ab();
 
 #if IN_OBJECT(SWAP_AB)
@@ -160,7 +162,7 @@ FAR bool do_swap_ab()
 
 #if MGL_WARPGROUPS
 
-/* A task of one narrow panel. */
+/* Runs a task with one small-N panel. */
 FAR void do_small_n();
 
 #if IN_OBJECT(SMALL_N)
@@ -179,8 +181,8 @@ FAR void do_small_n()
 
 #endif
 
-/* A task whose panels are not. Out of line too; but the compiler lets products of warpgroups wait
- * for one another where it can not see that none is on its way over a call. */
+/* Runs a task with other panels. Out of line too, except with warpgroups: the compiler serializes
+ * wgmma instructions if it cannot see that none is in flight across a call. */
 #if MGL_WARPGROUPS
 #define FAR_PANELS FAR_OR_INLINE
 #else
@@ -195,21 +197,21 @@ FAR_PANELS void do_panels(machine m)
 {
     const int op = same_in_all(task_of(m)->op);
     if (thread_of(m) == 0)
-        own().pending = 1; /* up to the first tray */
+        own().pending = 1; /* until the first activation tile is loaded */
     begin_row_stats(m, op);
     if (op != OP_LINEAR_ADD_GAMMA)
         compute_row_scales<8>(operand(m, MGL_PRODUCT_SQUARES), rows_of(m), m.warp, MGL_WARPS);
     consumer_barrier();
     run_panels(m, panel_outputs{});
-    fence_bulk_writes(); /* what comes next in bulk comes where sums stood */
+    fence_bulk_writes(); /* the next bulk copies overwrite memory that contained sums */
     write_row_stats();
     end_preissued(m);
 }
 
 #endif
 
-/* The consumers' part, which is all; nothing, where no row wants logits of the head. False: it did
- * not begin. */
+/* Runs the consumers' part, which is the whole task. Does nothing in the head if no row needs
+ * logits. False: the task did not begin. */
 static __device__ __forceinline__ bool consume_panel(machine &m)
 {
     const bool heads = same_in_all(task_of(m)->op) == OP_RMS_HEAD;
@@ -234,7 +236,7 @@ static __device__ __forceinline__ bool consume_panel(machine &m)
 
 #else
 
-/* Of a kernel without panels: no task is of that family. */
+/* For a kernel without panels, where no task is of this family. */
 static __device__ __forceinline__ bool consume_panel(machine &)
 {
     return false;

@@ -1,6 +1,6 @@
 /*
- * What loader, epilogue and consumers know alike of a panel: how its row groups lie on pages, how
- * it is shared among the warps, and what a tray has of the activations.
+ * The shape of a panel, shared by loader, epilogue and consumers: the layout of its row groups on
+ * pages, its division among the warps, and the contents of an activation tile.
  */
 #ifndef MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
 #define MGL_DEVICE_LINEAR_PANEL_SHAPE_CUH
@@ -9,13 +9,13 @@
 
 #if MGL_PANELS
 
-/* i / n, of numbers below 65,536 and 32; fewer instructions than a division. */
+/* i / n for i < 65,536 and n < 32; fewer instructions than a division. */
 static __device__ __forceinline__ int small_quotient(int i, int n)
 {
     return n == 1 ? i : (int)(((float)i + 0.5f) * __fdividef(1.0f, (float)n));
 }
 
-/* The same, of a power of 2, rounded up. */
+/* i / n rounded up, for n a power of 2. */
 static __device__ __forceinline__ int parts_of(int i, int n)
 {
     return (i + n - 1) >> (31 - __clz(n));
@@ -23,15 +23,17 @@ static __device__ __forceinline__ int parts_of(int i, int n)
 
 struct panel_shape {
     int groups;  /* row groups of the panel */
-    int piece;   /* k blocks of one of them that lie together on a page; the last may be fewer */
-    int per;     /* row groups of a page, */
-    int pages;   /* and pages of the same k blocks */
-    int columns; /* of OWN_GROUPS row groups: a team has a warp for each, or a warpgroup has one, */
-    int halves;  /* or, of a team, two, for half of the activation rows each */
-    int shares;  /* so many share the k blocks, and have trays of their own, in turn */
+    int piece;   /* k blocks of a row group that are contiguous on a page; the last piece may have
+                    fewer */
+    int per;     /* row groups on a page */
+    int pages;   /* pages with the same k blocks */
+    int columns; /* columns of OWN_GROUPS row groups; each has one warp of a team, or a warpgroup */
+    int halves;  /* 2: a column has two warps of a team, each for half of the activation rows */
+    int shares;  /* teams or warpgroups that share the k blocks (split-K), each with its own
+                    activation tiles */
 };
 
-/* The shape of a panel of so many row groups. */
+/* The shape of a panel of `groups` row groups. */
 static __device__ __forceinline__ panel_shape make_panel_shape(int groups)
 {
     panel_shape s;
@@ -49,7 +51,7 @@ static __device__ __forceinline__ panel_shape make_panel_shape(int groups)
 
 static_assert(PAGE_BLOCKS < 256, "a noted shape has bytes");
 
-/* Shapes of all sizes stand in shared memory: to make one takes a microsecond. */
+/* Stores the shapes of all sizes in shared memory, because computing one takes a microsecond. */
 static __device__ __forceinline__ void cache_panel_shapes(int thread)
 {
     if (thread >= PANEL_GROUPS)
@@ -59,15 +61,15 @@ static __device__ __forceinline__ void cache_panel_shapes(int thread)
                             (u8)s.columns, (u8)s.halves, (u8)s.shares};
 }
 
-/* The panel of a task with so many row groups left. */
+/* The next panel of a task with `left` row groups left. */
 static __device__ __forceinline__ panel_shape panel_shape_of(int left)
 {
     const cached_shape s = own().shapes[min(left, (int)PANEL_GROUPS) - 1];
     return {s.groups, s.piece, s.per, s.pages, s.columns, s.halves, s.shares};
 }
 
-/* Row groups of a slim panel (small_m.cuh) where so many rows are multiplied; 0: they are too many.
- * `narrow`: of tasks that have few row groups, and are not of the head. */
+/* Row groups of a small-M panel (small_m.cuh) for `rows` activation rows; 0: too many rows.
+ * `small_n`: the task has few row groups and is not of the head. */
 static __device__ __forceinline__ int small_m_groups(int rows, bool small_n)
 {
     if (MGL_ROWS > SMALL_M_ROWS && rows > SMALL_M_ROWS)
@@ -75,13 +77,13 @@ static __device__ __forceinline__ int small_m_groups(int rows, bool small_n)
     return rows <= SMALL_M_TILE ? SMALL_M_GROUPS : SMALL_M_GROUPS / 2;
 }
 
-/* Whether a task of so many row groups, of the head or not, is one of few. */
+/* Whether a task has few row groups. Tasks of the head never count as such. */
 static __device__ __forceinline__ bool has_small_n(int groups, bool heads)
 {
     return groups <= SMALL_N_GROUPS && !heads;
 }
 
-/* Row groups of the slim panels of the task at hand, or 0. */
+/* Row groups of the small-M panels of the current task, or 0. */
 static __device__ __forceinline__ int small_m_groups_of(const machine &m)
 {
     const int rows = rows_of(m);
@@ -89,15 +91,15 @@ static __device__ __forceinline__ int small_m_groups_of(const machine &m)
                                                                    task_of(m)->op == OP_RMS_HEAD));
 }
 
-/* Of how many warps of a warpgroup each has the rows of a k block of a narrow panel (small_n.cuh):
- * 1, all; 2, half of them. */
+/* Number of warps over which the activation rows of a k block of a small-N panel are divided
+ * (small_n.cuh): 1 (a warp multiplies all rows) or 2 (half of them). */
 static __device__ __forceinline__ int small_n_halves(int rows)
 {
     return MGL_ROWS > SMALL_N_ROWS && rows > SMALL_N_ROWS ? 2 : 1;
 }
 
-/* The slim panel of a task with so many row groups left, of `most` at most. On a page are k blocks
- * of all warps: SMALL_M_TURNS each of SMALL_M_PAGE_GROUPS row groups. */
+/* The next small-M panel of a task with `left` row groups left; it has at most `most` row groups. A
+ * page contains SMALL_M_TURNS k blocks of each warp, of SMALL_M_PAGE_GROUPS row groups. */
 static __device__ __forceinline__ panel_shape small_m_shape_of(int left, int most)
 {
     panel_shape s = {};
@@ -108,7 +110,7 @@ static __device__ __forceinline__ panel_shape small_m_shape_of(int left, int mos
     return s;
 }
 
-/* k blocks of a tray, and bytes from one to the next, where so many rows are multiplied. */
+/* Shape of an activation tile: k blocks, and bytes from one to the next. */
 struct act_tile_shape {
     int blocks;
     u32 stride;
@@ -120,20 +122,20 @@ static __device__ __forceinline__ act_tile_shape act_tile_shape_of(int rows)
             (u32)(MGL_PANEL_ROOM(rows, MGL_WARPGROUPS) * MGL_PANEL_ROW_BYTES)};
 }
 
-/* A panel's trays are for the teams, or warpgroups, in turn. Each has `blocks` k blocks that follow
- * one another in the tape's order, the last one perhaps fewer. */
+/* Number of activation tiles of a panel. Each has `blocks` consecutive k blocks in the order of the
+ * tape; the last one may have fewer. The tiles are assigned to the teams or warpgroups in turn. */
 static __device__ __forceinline__ int act_tiles_of(int kblocks, int blocks)
 {
     return parts_of(kblocks, blocks);
 }
 
-/* The places of a team's trays, and the phases of their barriers. Teams run apart, so a place is
- * one team's in a panel: team t has every turns-th from place t on, one after another. Who fills
- * trays and who uses them both keep a word with the phase, even or odd, that each place's next tray
- * is: bit ACT_TILE_LANES * place. */
+/* Iterator over the slots of a team's activation tiles and the phases of their barriers. Teams are
+ * not synchronized with each other, so in one panel a slot belongs to one team: team t uses every
+ * turns-th slot from slot t on. The producer and the consumers of the tiles each keep a word with
+ * the parity of the phase of each slot's next tile, in bit ACT_TILE_LANES * slot. */
 struct act_tile_walk {
-    int turns, place, end; /* `end`: places that are used, behind the last */
-    u32 phases, flipped;   /* 1: of places that have had an odd number of trays in this panel */
+    int turns, place, end; /* `place`: the slot; `end`: number of slots in use */
+    u32 phases, flipped;   /* `flipped`: 1 after an odd number of rounds over the slots */
 };
 
 static __device__ __forceinline__ act_tile_walk act_tile_walk_of(int turns, int place, u32 phases)
@@ -146,7 +148,7 @@ static __device__ __forceinline__ u32 parity_of(const act_tile_walk &t)
     return (t.phases >> (t.place * ACT_TILE_LANES) & 1) ^ t.flipped;
 }
 
-/* To the team's next place. */
+/* Advances to the team's next slot. */
 static __device__ __forceinline__ void advance(act_tile_walk &t)
 {
     t.place += t.turns;
@@ -156,12 +158,12 @@ static __device__ __forceinline__ void advance(act_tile_walk &t)
     }
 }
 
-/* The phases behind a panel of so many trays; all lanes. */
+/* The phases after a panel of `act_tiles` tiles. Called by all lanes. */
 static __device__ __forceinline__ u32 phases_behind(u32 phases, int lane, int act_tiles, int turns)
 {
     const int place = lane / ACT_TILE_LANES, rounds = small_quotient(ACT_TILES, turns);
     const int first = small_quotient(place, turns), team = place - first * turns;
-    const int mine = small_quotient(act_tiles - team + turns - 1, turns); /* the team's */
+    const int mine = small_quotient(act_tiles - team + turns - 1, turns); /* tiles of the team */
     const int used = mine > first ? small_quotient(mine - first + rounds - 1, rounds) : 0;
     return phases ^ __ballot_sync(0xFFFFFFFFu, lane % ACT_TILE_LANES == 0 && first < rounds &&
                                                    place < ACT_TILES && used % 2 == 1);

@@ -1,6 +1,6 @@
 /*
- * What the ways of products with 16-bit weights share: which column of an MMA a lane has, and the
- * sums of a row group.
+ * Functions that the kernel variants of products with 16-bit weights share: the columns of the B
+ * operand of an MMA, and the sums of a row group.
  */
 #ifndef MGL_DEVICE_LINEAR_PRODUCTS_CUH
 #define MGL_DEVICE_LINEAR_PRODUCTS_CUH
@@ -12,11 +12,10 @@ static __device__ __forceinline__ void mma(float *c, uint4 a, uint2 b)
     multiply_add<MGL_WEIGHT>(c, a.x, a.y, a.z, a.w, b.x, b.y);
 }
 
-/* Which column of the B operand this lane has: of what row, which words, and whether the low parts.
- */
+/* The column of the B operand of a lane: its row, its words, and whether it has the low parts. */
 struct column {
-    int row; /* within the MMA's */
-    int odd; /* 0, 1 */
+    int row; /* within the rows of the MMA */
+    int odd; /* 0: even words, 1: odd words */
     bool low;
 };
 
@@ -27,13 +26,14 @@ static __device__ __forceinline__ column column_of(int lane, bool low)
     return c;
 }
 
-/* Sums of one row group and one MMA's rows: of even blocks of the run and of odd ones apart, so
- * that they do not wait for each other. */
+/* The sums of one row group and the rows of one MMA. Even and odd blocks of the run have separate
+ * sums, so that consecutive MMAs do not depend on each other. */
 struct sums {
     float c[2][4];
 };
 
-/* Leaves the sums of rows `first` and on. With low parts two neighbouring lanes have a row's. */
+/* Stores the sums of the rows from `first` on. With low parts, two adjacent lanes have the sum of a
+ * row. */
 static __device__ __forceinline__ void store_sums(int lane, bool low, int count, const sums &s,
                                                   int first, float *to)
 {
@@ -41,13 +41,13 @@ static __device__ __forceinline__ void store_sums(int lane, bool low, int count,
     int row = lane & 3;
     if (low) {
         total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
-        row = (lane & 1) ? count : row >> 1; /* once is enough */
+        row = (lane & 1) ? count : row >> 1; /* only one of the two lanes stores */
     }
     if (first + row < count)
         to[(first + row) * MGL_ROW_GROUP + (lane >> 2)] = total;
 }
 
-/* Adds block number i of a run. */
+/* Multiplies block i of a run and adds the products. */
 static __device__ __forceinline__ void add_to(sums &s, int i, uint4 w, uint2 x)
 {
     if (i & 1)
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void add_to(sums &s, int i, uint4 w, uint2 x)
         mma(s.c[0], w, x);
 }
 
-/* Leaves the sums of all MMAs of a row group. */
+/* Stores the sums of all MMAs of a row group. */
 template <int N>
 static __device__ __forceinline__ void store_all(const machine &m, const input &in, const sums *s,
                                                  float *to)

@@ -1,10 +1,10 @@
 /*
- * The skinny way through a product of 16-bit weights, for flagged input of so few rows that a block
- * takes one MMA (mma_rows) and all of them fit the activation buffer: what decoding does. The same
- * sums in the same order as sum_general makes (linear/linear.cuh), but with everything that can be
- * known when the kernel is compiled known, no loads from local memory, and the loads of many blocks
- * on their way at once: consumers have to be several times as fast as the stream, or what they lost
- * while they waited for an edge is lost.
+ * The skinny variant of products of 16-bit weights: decoding. The input is flagged and has so few
+ * rows that a block takes one MMA (mma_rows), and all rows fit in the activation buffer. The sums
+ * and their order are those of sum_general (linear/linear.cuh). Sizes are compile-time constants,
+ * nothing is loaded from local memory, and the loads of many blocks are in flight at once.
+ * Consumers must be several times as fast as the stream of weights, to make up for the time in
+ * which they wait for an edge.
  */
 #ifndef MGL_DEVICE_LINEAR_SKINNY_CUH
 #define MGL_DEVICE_LINEAR_SKINNY_CUH
@@ -15,27 +15,27 @@
 /* need shared: 0 */
 
 /* region: macros */
-/* How a warp goes through the row groups of KB blocks. */
+/* How a warp processes row groups of KB blocks. */
 template <int KB> struct skinny_path {
     enum {
         MOST_HELD = 32,   /* blocks of a run whose activations stay in registers */
-        MOST_LOADED = 16, /* blocks of a warp that are loaded at once, */
-        MOST_GROUPS = 4   /* or row groups, if that many have landed */
+        MOST_LOADED = 16, /* blocks that a warp loads at once */
+        MOST_GROUPS = 4   /* row groups that a warp loads at once, if they have landed */
     };
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
-    /* every warp that has blocks has as many */
+    /* all warps with blocks have the same number of blocks */
     static constexpr bool FULL = P.of_last == RUN;
     static constexpr bool HOLD = RUN <= MOST_HELD;
-    /* blocks at once: what is held takes the registers of a long run */
+    /* blocks loaded at once: fewer if the activations of a long run take the registers */
     static constexpr int AT_ONCE = HOLD && RUN > MOST_LOADED ? MOST_LOADED / 2 : MOST_LOADED;
-    /* a run in parts of about the same size, none more than half a ring */
+    /* a run is divided into parts of about equal size, each at most half a ring */
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
     static constexpr int MOST = IN_HALF < AT_ONCE ? IN_HALF : AT_ONCE;
     static constexpr int PARTS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + PARTS - 1) / PARTS;
 
-    /* Whether so many row groups at once are not too many. */
+    /* Whether `groups` row groups can be loaded at once. */
     static constexpr bool fit(int groups)
     {
         return FULL && RUN * groups <= MOST_LOADED && KB * groups <= HALF_RING;
@@ -47,14 +47,14 @@ template <int KB> struct skinny_path {
 /* ---- the input --------------------------------------------------------------------------------
  */
 
-/* Whether every input has whole blocks only: then no lane is past a row's end. */
+/* Whether every input consists of whole blocks, so that no lane is past the end of a row. */
 enum {
     WHOLE_BLOCKS = MGL_HIDDEN % BLOCK_COLUMNS == 0 && MGL_ATTENDED % BLOCK_COLUMNS == 0 &&
                    MGL_FFN % BLOCK_COLUMNS == 0
 };
 
-/* Waits for a lane's words: those that are not written are asked for again, all at once. All lanes
- * go on together: what follows is not to be gone through twice. */
+/* Waits until the words of all lanes are written. Missing words are loaded again, all at once. All
+ * lanes continue together, so that the following code is not executed twice. */
 template <int N>
 static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, const u8 *from,
                                                 u64 policy)
@@ -74,8 +74,8 @@ static __device__ __forceinline__ void poll_row(const machine &m, uint4 *words, 
     });
 }
 
-/* Leaves four columns at their place in the activation buffer, in two parts, if the row is so long,
- * as gather_wide does in its loop: with a call there, its loads stand in another order. */
+/* Stores four columns in the activation buffer as high and low parts, if `within`. gather_wide has
+ * the same code in its loop: with a call, the compiler would order its loads differently. */
 static __device__ __forceinline__ void write_wide(const input &in, u32 *to, bool within,
                                                   const float *v)
 {
@@ -93,19 +93,20 @@ static __device__ __forceinline__ void write_wide(const input &in, u32 *to, bool
     }
 }
 
-/* This warp's run of the only row, in f32, to the activation buffer: waits for the row, then for
- * `go`. A lane has every 32nd word of four columns, so that a look of the warp takes whole sectors.
- * The norm's weights are on their way before the first look, and while that is on its way,
- * meanwhile() does what needs no input. The result is this lane's sum of squares: the sum that
- * general rows have, where a lane has all eight columns of every 32nd chunk and warp_sum adds up
- * the lanes. Here even lanes begin the sum of a chunk and odd lanes end it; words j and j + 1 are
- * the chunks of lanes 16 apart. */
+/* Copies this warp's run of the only row, in f32, to the activation buffer. Waits for the row, then
+ * for the start barrier. A lane loads every 32nd word of four columns, so a load of the warp covers
+ * whole memory sectors. The weights of the norm are loaded before the row; meanwhile() runs while
+ * the loads of the row are in flight, and does work that needs no input.
+ *
+ * Returns this lane's sum of squares, in the order of the general variant. There a lane has all
+ * eight columns of every 32nd chunk, and warp_sum adds the lanes. Here even lanes begin the sum of
+ * a chunk and odd lanes complete it; words j and j + 1 belong to the chunks of lanes 16 apart. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
 {
     constexpr int RUN = skinny_path<KB>::RUN, N = (RUN * 8 + 31) / 32;
-    constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* may have one */
+    constexpr bool NORM = KB == blocks_of(MGL_HIDDEN); /* the input may have a norm */
     constexpr bool WHOLE = WHOLE_BLOCKS && skinny_path<KB>::FULL && RUN * 8 % 32 == 0;
     const int first = m.warp * RUN * 8 + m.lane, end = min((m.warp + 1) * RUN * 8, in.columns / 4);
     const int blocks_end = min((m.warp + 1) * RUN, KB) * 8;
@@ -157,7 +158,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
         unpack_half(make_uint4(high[0], high[1], 0, 0), rest);
         const u32 low[2] = {pack_pair(MGL_WEIGHT, v[0] - rest[0], v[1] - rest[1]),
                             pack_pair(MGL_WEIGHT, v[2] - rest[2], v[3] - rest[3])};
-        /* in a chunk, the even pairs and then the odd ones */
+        /* in a chunk, the even pairs come first, then the odd pairs */
         u32 *to = (u32 *)activation_buffer() + (first + 32 * j) / 2 * 4 + odd;
         if (WHOLE || first + 32 * j < blocks_end) {
             to[0] = high[0];
@@ -170,7 +171,7 @@ static __device__ __forceinline__ float gather_wide(machine &m, const input &in,
     return odd ? squares[0] + squares[1] : 0.0f;
 }
 
-/* The same of a row in 16 bits: a lane has every 32nd chunk of eight columns. */
+/* Same for a row in 16 bits: a lane has every 32nd chunk of eight columns. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_half(machine &m, const input &in,
                                                     const MEANWHILE &meanwhile)
@@ -212,14 +213,15 @@ static __device__ __forceinline__ float gather_half(machine &m, const input &in,
     return squares;
 }
 
-/* Max and sum; the two words behind them are not looked at, and take no registers. */
+/* Loads the maximum and the sum of a partial. The two words after them are unused and take no
+ * registers. */
 static __device__ __forceinline__ uint4 load_weight(const float *at, u64 policy)
 {
     const uint4 words = load_words(at, policy);
     return make_uint4(words.x, words.y, 0, 0);
 }
 
-/* Partials on their way: number i and the next ones of those that are used, of a lane's words. */
+/* Issues the loads of a lane's words of PARTS_AHEAD partials, from partial i of those in use on. */
 template <int N>
 static __device__ __forceinline__ void load_parts(const part_row &p, int i, const int *place,
                                                   next_parts *to, u64 policy)
@@ -239,7 +241,7 @@ static __device__ __forceinline__ void load_parts(const part_row &p, int i, cons
     }
 }
 
-/* Waits for them: those that are not written are asked for again, all at once. */
+/* Waits until these words are written. Missing words are loaded again, all at once. */
 template <int N>
 static __device__ __forceinline__ void poll_parts(const machine &m, const part_row &p, int i,
                                                   const int *place, next_parts *words, u64 policy)
@@ -269,8 +271,8 @@ static __device__ __forceinline__ void poll_parts(const machine &m, const part_r
     });
 }
 
-/* The only row of merge_add, likewise: each lane merges the words that it leaves. The partials of
- * all its words are on their way at once, PARTS_AHEAD splits at a time. */
+/* Same for the only row of merge_add: each lane merges the splits of the words that it stores. The
+ * partials of all its words are loaded at once, PARTS_AHEAD splits at a time. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_parts(machine &m, const input &in,
                                                      const MEANWHILE &meanwhile)
@@ -282,7 +284,7 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
     const part_row from = parts_of(m, 0);
     const u64 policy = keep_policy();
     merged all[N];
-    int place[N]; /* of a word in a split's partials, in floats; -1: the row has no such word */
+    int place[N]; /* index of a word in the partials of a split; -1: past the end of the row */
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const int column = (first + 32 * n) * 4;
@@ -313,7 +315,8 @@ static __device__ __forceinline__ float gather_parts(machine &m, const input &in
     return 0.0f;
 }
 
-/* A function of its own, though it has one caller: written there, kernels for batches spill. */
+/* Selects the function for the input. Inlined by hand into its only caller, it would cause register
+ * spills in kernels for batches. */
 template <int KB, class MEANWHILE>
 static __device__ __forceinline__ float gather_skinny(machine &m, const input &in,
                                                       const MEANWHILE &meanwhile)
@@ -324,7 +327,7 @@ static __device__ __forceinline__ float gather_skinny(machine &m, const input &i
                                    : gather_half<KB>(m, in, meanwhile);
 }
 
-/* Leaves this warp's squares of an early input, and says so. */
+/* Writes this warp's sum of squares of an early input, and signals that. */
 static __device__ __forceinline__ void tell_squares(const machine &m, float squares)
 {
     write_squares(m, 0, squares);
@@ -335,17 +338,17 @@ static __device__ __forceinline__ void tell_squares(const machine &m, float squa
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* Where a warp stands on the tape and in the slots, and what does not change within a task. */
+/* Position of a warp on the tape and in the partial-sum buffers, and constants of a task. */
 struct skinny_state {
-    u32 at;      /* bytes from the ring's start to this lane's part of the next row group */
-    u32 block;   /* of the epoch's tape: the next row group's first */
-    u32 frame;   /* of the ring: that of page m.freed */
-    u32 seen;    /* pages below have landed: the landing warp's word, as it was */
-    u32 place;   /* floats from a slot's start to where this lane leaves its sum of row group 0 */
-    u32 stride;  /* and from one row group to the next */
-    int left;    /* row groups that are in the slot at hand */
-    bool low;    /* the input is split into high and low parts */
-    bool leaves; /* this lane's sum is a row's */
+    u32 at;         /* bytes from the ring's start to this lane's part of the next row group */
+    u32 block;      /* first block of the next row group, in the tape of the epoch */
+    u32 frame;      /* ring frame of page m.freed */
+    u32 seen;       /* last value of the landing warp's word: lower pages have landed */
+    u32 place;      /* index in a partial-sum buffer of this lane's sum of row group 0 */
+    u32 stride;     /* floats from one row group to the next */
+    int left;       /* row groups already stored in the current buffer */
+    bool low;       /* the input is split into high and low parts */
+    bool leaves;    /* this lane's sum belongs to an existing row */
     const uint2 *x; /* this lane's part of the run in the activation buffer */
 };
 
@@ -354,8 +357,8 @@ static __device__ __forceinline__ u32 page_above(const machine &m, u32 block)
     return m.base + (block + PAGE_BLOCKS - 1) / PAGE_BLOCKS;
 }
 
-/* Whether all pages below `end` have landed, as the landing warp's word has it: what every lane has
- * read. */
+/* Whether all pages below `end` have landed, by the values of the landing warp's word that the
+ * lanes have read. */
 static __device__ __forceinline__ bool has_landed(skinny_state &st, u32 end)
 {
     if (__all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0))
@@ -364,17 +367,17 @@ static __device__ __forceinline__ bool has_landed(skinny_state &st, u32 end)
     return __all_sync(0xFFFFFFFFu, (int)(end - st.seen) <= 0);
 }
 
-/* The same, waiting for it. */
+/* Waits until all pages below `end` have landed. */
 static __device__ __forceinline__ void wait_landed(machine &m, skinny_state &st, u32 end)
 {
     if (has_landed(st, end))
         return;
-    m.known = max(m.known, m.freed); /* what is let go of has landed */
+    m.known = max(m.known, m.freed); /* freed pages have landed */
     ring_wait(m, end);
 }
 
-/* This warp needs no page below `page` any more; there are no more of them than the ring has, and
- * they have landed. */
+/* Frees the pages below `page` for this warp. They have landed and are at most as many as the ring
+ * has frames. */
 static __device__ __forceinline__ void free_skinny_page(machine &m, skinny_state &st, u32 page)
 {
     const u32 pages = page - m.freed;
@@ -388,8 +391,8 @@ static __device__ __forceinline__ void free_skinny_page(machine &m, skinny_state
     m.freed = page;
 }
 
-/* Blocks [FROM, FROM + N) of the runs of G row groups; they have landed, and st.at is at the first.
- */
+/* Loads blocks [FROM, FROM + N) of the runs of G row groups. They have landed, and st.at is the
+ * offset of the first one. */
 template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void load_blocks(const skinny_state &st, int blocks,
                                                    uint4 (*w)[N])
@@ -408,7 +411,7 @@ static __device__ __forceinline__ void load_blocks(const skinny_state &st, int b
                                                      MGL_BLOCK_BYTES));
 }
 
-/* Adds them. */
+/* Multiplies these blocks and adds the products to the sums. */
 template <int KB, int G, int FROM, int N>
 static __device__ __forceinline__ void add_blocks(const skinny_state &st, const uint2 *held,
                                                   int blocks, const uint4 (*w)[N], sums *s)
@@ -423,14 +426,14 @@ static __device__ __forceinline__ void add_blocks(const skinny_state &st, const 
                                           : st.x[(FROM + i) * 8]);
 }
 
-/* Whether the slot at hand is empty: asked before there is something to leave. */
+/* Whether the current partial-sum buffer is empty. Polled before sums are ready. */
 static __device__ __forceinline__ bool has_room(const machine &m)
 {
     return barrier_tested(&own().psum_empty[m.psums % PSUM_COUNT], (m.psums / PSUM_COUNT + 1) & 1);
 }
 
-/* The parts of a run, one after the other, each once it has landed. Its pages are let go of as soon
- * as they are in registers, but for one that the next part begins on. */
+/* Multiplies the parts of a run one after the other, when each has landed. The pages of a part are
+ * freed as soon as its blocks are in registers, except for a page on which the next part begins. */
 template <int KB, int PART = 0>
 static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, const uint2 *held,
                                                  int blocks, sums *s)
@@ -449,8 +452,9 @@ static __device__ __forceinline__ void add_parts(machine &m, skinny_state &st, c
         add_parts<KB, PART + 1>(m, st, held, blocks, s);
 }
 
-/* Leaves the sums of G row groups in the slot at hand, which is empty if `room`, and passes that on
- * when `each` are in it, or these are the `last`. */
+/* Writes the sums of G row groups to the current partial-sum buffer. `room`: the buffer is known to
+ * be empty. Passes the buffer to the epilogue if it has `each` row groups or these are the `last`.
+ */
 template <int G>
 static __device__ __forceinline__ void write_sums(machine &m, skinny_state &st, const sums *s,
                                                   int each, bool room, bool last)
@@ -466,7 +470,7 @@ static __device__ __forceinline__ void write_sums(machine &m, skinny_state &st, 
     float *to = own().partial + psum * PSUM + st.place + st.left * st.stride;
     if (!room)
         while (!barrier_passed(&own().psum_empty[psum], parity))
-            ; /* the epilogue has a clock in each of its waits */
+            ; /* each wait of the epilogue has a deadline */
     if (st.leaves) {
 #pragma unroll
         for (int u = 0; u < G; u++)
@@ -481,7 +485,7 @@ static __device__ __forceinline__ void write_sums(machine &m, skinny_state &st, 
     st.left = full ? 0 : st.left;
 }
 
-/* Where the warp stands before segment `seg`. */
+/* Sets the position of the warp to the start of segment `seg`. */
 static __device__ __forceinline__ void begin_segment(const machine &m, skinny_state &st,
                                                      const mgl_device_segment &seg)
 {
@@ -489,14 +493,14 @@ static __device__ __forceinline__ void begin_segment(const machine &m, skinny_st
     st.at = ring_spot(m, seg.block + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
 }
 
-/* The same before the task: all that does not depend on the input, which is still to come. */
+/* Initializes the state for a task. Needs nothing of the input, which may not be written yet. */
 template <int KB>
 static __device__ __forceinline__ skinny_state begin_task(const machine &m, const input &in)
 {
     const int count = in.count, each = psum_groups(count);
     const column mine = column_of(m.lane, in.low);
     const int row = min(mine.row, count - 1) + (mine.low ? count : 0);
-    const int result = in.low ? (m.lane & 3) >> 1 : m.lane & 3; /* row of this lane's sums */
+    const int result = in.low ? (m.lane & 3) >> 1 : m.lane & 3; /* the row of this lane's sums */
     skinny_state st;
     begin_segment(m, st, segment(m, 0));
     st.x = (const uint2 *)(activation_buffer() + row * in.row_bytes) +
@@ -511,7 +515,7 @@ static __device__ __forceinline__ skinny_state begin_task(const machine &m, cons
     return st;
 }
 
-/* A warp without blocks: its sums, and its sums of squares, are zeros. */
+/* Runs the task in a warp without blocks: its sums and sums of squares are zeros. */
 static __device__ __forceinline__ void skip_skinny(machine &m, const input &in)
 {
     if (in.flows)
@@ -526,8 +530,8 @@ static __device__ __forceinline__ void skip_skinny(machine &m, const input &in)
         skip_groups(m, in, segment(m, i));
 }
 
-/* The whole task: the input into the activation buffer, from there into registers, and the row
- * groups of all segments, as many at once as have landed. */
+/* Runs the whole task: copies the input to the activation buffer and from there to registers, then
+ * computes the row groups of all segments, up to GROUPS at once if they have landed. */
 template <int KB> static __device__ __forceinline__ void consume_skinny(machine &m, const input &in)
 {
     typedef skinny_path<KB> W;

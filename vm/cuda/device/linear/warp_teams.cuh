@@ -1,17 +1,17 @@
 /*
- * Panels by teams of warps (panels.cuh): 16 weight rows, which are two row groups, by 8 activation
- * rows an MMA.
+ * Panels by warp teams (panels.cuh): split-K over teams of warps. An MMA multiplies 16 weight rows
+ * (two row groups) by 8 activation rows.
  *
- * A warp of a team has up to four row groups of the panel, two tiles of 16 rows, and all activation
- * rows; or, where it would have more sums than registers have room for, every second tile of 8. So
- * a team has a warp or two for each four row groups of the panel, and there are as many teams as
- * there are warps for. They share the k blocks: each has trays of its own, which nobody else waits
- * for (panel_shape.cuh), so that teams run apart, and what one waits for costs the others nothing.
- * Pages of weights are all warps'.
+ * A warp of a team multiplies up to four row groups of the panel (two tiles of 16 rows) by all
+ * activation rows. If the registers have no room for so many sums, it multiplies them by every
+ * second tile of 8 activation rows. So a team has one or two warps for each four row groups of the
+ * panel. The number of teams is the number of warps divided by the size of a team. The teams share
+ * the k blocks. Each team has its own activation tiles (panel_shape.cuh), so teams do not wait for
+ * each other. All warps share the pages of weights.
  *
- * In lane l an MMA's operands are words of the 16 bytes that stand at row l / 4 and quarter l % 4
- * of a block, of the weights and of the activations alike: words 0 and 1 make one MMA, words 2 and
- * 3 another. Which k that is does not matter, since both sides have the same.
+ * In lane l, the operands of an MMA are words of the 16 bytes at quarter l % 4 of row l / 4 of a
+ * block, for weights and activations. Words 0 and 1 are the operands of one MMA, words 2 and 3 of
+ * another. The order of k within a block is arbitrary, because it is the same for both operands.
  */
 #ifndef MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
 #define MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
@@ -25,12 +25,12 @@
 
 /* This warp's part of a panel. */
 struct panel_part {
-    bool works; /* it has one: its team is number `share` */
-    int share;
-    int column;  /* of row groups */
-    int half;    /* of the activation rows */
-    int first;   /* row group, of the panel */
-    bool second; /* it has a second tile of them */
+    bool works;  /* the warp has a part */
+    int share;   /* number of its team */
+    int column;  /* column of row groups */
+    int half;    /* half of the activation rows */
+    int first;   /* first row group within the panel */
+    bool second; /* the warp has a second tile of weight rows */
 };
 
 static __device__ __forceinline__ panel_part panel_part_of(const machine &m, const panel_shape &s)
@@ -46,23 +46,24 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
     return p;
 }
 
-/* Sums of a lane, four a tile; see ALL_TILES. */
+/* The sums of a lane: four for each tile, in the order of ALL_TILES. */
 typedef float panel_sums[ALL_TILES][4];
 
-/* An operand's words in registers of their own. An MMA wants its four in a row, and the compiler
- * would copy them there anew before each, waiting for the one before: it does not know that `zero`
- * is 0. */
+/* Moves the words of an operand to separate registers. An MMA needs four consecutive registers.
+ * Otherwise the compiler would copy the words before each MMA and wait for the previous MMA. The
+ * XOR with `zero` prevents that, because the compiler does not know that `zero` is 0. */
 static __device__ __forceinline__ uint4 gathered(u32 x, u32 y, u32 z, u32 w, u32 zero)
 {
     return make_uint4(x ^ zero, y ^ zero, z ^ zero, w ^ zero);
 }
 
-/* Weights of a block as operands: of the first 16 columns, and of the others. */
+/* The weights of a block as MMA operands: the first 16 columns, then the other 16. */
 template <int TILES> struct team_weights {
     uint4 a[TILES][2];
 };
 
-/* w is where this lane's 16 bytes of a row group would stand at page_memory(). */
+/* `w` is the address of this lane's 16 bytes of a row group if the row group began at
+ * page_memory(). */
 template <int GROUPS>
 static __device__ __forceinline__ void load_weights(team_weights<GROUPS / 2> &to, const u8 *w,
                                                     const u32 (&at)[GROUPS], u32 zero)
@@ -76,8 +77,9 @@ static __device__ __forceinline__ void load_weights(team_weights<GROUPS / 2> &to
     }
 }
 
-/* Adds COUNT tiles of activation rows of a block, from number `from` of the warp's on: x is where
- * this lane's 16 bytes of its first tile are, the next ones stand STEP bytes behind one another. */
+/* Multiplies a block by COUNT tiles of activation rows and adds the products to `sums`. `x` is the
+ * address of this lane's 16 bytes of the first tile; the next tiles follow at a distance of STEP
+ * bytes. */
 template <int TILES, int COUNT, int STEP>
 static __device__ __forceinline__ void multiply_tiles(const team_weights<TILES> &w, const u8 *x,
                                                       u32 zero, float (*sums)[4])
@@ -89,7 +91,7 @@ static __device__ __forceinline__ void multiply_tiles(const team_weights<TILES> 
         b[n] = *(const uint4 *)(x + n * STEP);
         all ^= b[n].x;
     }
-    all &= zero; /* all are asked for before the first is waited for */
+    all &= zero; /* issues all loads before the first one is waited for */
 #pragma unroll
     for (int n = 0; n < COUNT; n++)
         b[n].x ^= all;
@@ -103,8 +105,8 @@ static __device__ __forceinline__ void multiply_tiles(const team_weights<TILES> 
                                          w.a[t][h].w, h ? b[n].z : b[n].x, h ? b[n].w : b[n].y);
 }
 
-/* Adds one k block, of `tiles` tiles of activation rows; up to two more are multiplied with these.
- */
+/* Multiplies one k block by `tiles` tiles of activation rows. Up to two tiles past the end may be
+ * multiplied too. */
 template <int TILES, int MOST, int STEP>
 static __device__ __forceinline__ void multiply_block(const team_weights<TILES> &w, const u8 *x,
                                                       int tiles, u32 zero, panel_sums &sums)
@@ -125,8 +127,9 @@ static __device__ __forceinline__ void multiply_block(const team_weights<TILES> 
     }
 }
 
-/* All k blocks of a panel. Pieces of pages and trays have numbers of k blocks that are powers of 2.
- * TILES: of weight rows that the warp has; HALVES: of the panel. */
+/* Multiplies all k blocks of a panel. The k blocks of a piece and of an activation tile are powers
+ * of
+ * 2. TILES: tiles of weight rows of the warp; HALVES: panel_shape.halves. */
 template <int TILES, int HALVES>
 static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
                                                       panel_sums &sums)
@@ -142,13 +145,13 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const int tiles = ((rows + PANEL_TILE - 1) / PANEL_TILE - part.half + HALVES - 1) / HALVES;
     const int team = s.columns * s.halves;
     const int arrivals = arrivals_of(MGL_WARPS, team, warp % team);
-    const u32 zero = (u32)own().stop & 2; /* a flag, 0 or 1 */
+    const u32 zero = (u32)own().stop & 2; /* always 0: stop is 0 or 1 */
     const u8 *const w = page_memory() + lane * 16;
     const u32 phases = own().act_tile_used[warp], page = own().page_at[warp];
     act_tile_walk act_tiles = act_tile_walk_of(s.shares, part.works ? part.share : 0, phases);
     page_walk walk = page_walk_of(s, page);
-    /* the warp's row groups, of those that the panel does not have another's: on which page of a
-     * piece, and where on that; and where on the pages at hand */
+    /* for each row group of the warp: its page within a piece, its byte on the page, and its offset
+     * in the current piece; row groups past the end repeat the last one */
     int on_page[2 * TILES];
     u32 byte[2 * TILES], at[2 * TILES] = {};
 #pragma unroll
@@ -160,7 +163,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 #pragma unroll 1
     for (int block = part.works ? part.share * shape.blocks : kblocks; block < kblocks;
          block += (s.shares - 1) * shape.blocks) {
-        /* quarter l % 4 of row l / 4 of a tile stands where schedule/pages.h has it */
+        /* the place of quarter l % 4 of row l / 4 of a tile is as in schedule/pages.h */
         const u8 *x = act_tile_memory() + wait_act_tile(act_tiles) +
                       (lane / 4 + part.half * PANEL_TILE) * MGL_PANEL_ROW_BYTES +
                       ((lane & 3) ^ (lane >> 3)) * 16;
@@ -189,20 +192,20 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 /* ---- outputs ----------------------------------------------------------------------------------
  */
 
-/* Tiles of weight rows that a warp has. */
+/* Number of tiles of weight rows of a warp. */
 static __device__ __forceinline__ int weight_tiles(const panel_part &part)
 {
     return part.second ? 2 : 1;
 }
 
-/* The first activation row of the sums that a warp has in place k. */
+/* The first activation row of the warp's sums in tile k. */
 static __device__ __forceinline__ int row_of_tile(const panel_shape &s, const panel_part &part,
                                                   int k)
 {
     return (k / weight_tiles(part) * s.halves + part.half) * PANEL_TILE;
 }
 
-/* Stores the warp's tiles of a pass where the teams find them. */
+/* Stores the warp's tiles of a pass in shared memory. */
 static __device__ __forceinline__ void write_pass(const machine &m, const panel_pass &pass,
                                                   const panel_shape &s, const panel_part &part,
                                                   int rows, const panel_sums &sums)
@@ -219,7 +222,7 @@ static __device__ __forceinline__ void write_pass(const machine &m, const panel_
     }
 }
 
-/* Adds up what the teams have of tile n of a pass. */
+/* Adds the partial sums of all teams for tile n of a pass (split-K reduction). */
 static __device__ __forceinline__ panel_lane fetch_tile(const machine &m, const panel_pass &pass,
                                                         const panel_shape &s, int n)
 {
@@ -230,9 +233,9 @@ static __device__ __forceinline__ panel_lane fetch_tile(const machine &m, const 
     return p;
 }
 
-/* Outputs of this warp's share of the tiles of a pass, of the panel from row group `group` on:
- * leave(lane) makes those of one. Those of the same rows are one warp's: they add to the same
- * notes. */
+/* Writes the outputs of this warp's share of the tiles of a pass, for the panel that begins at row
+ * group `group`. leave(lane) writes the outputs of a tile. Tiles of the same rows belong to one
+ * warp, because they add to the same row statistics. */
 template <class WRITE>
 static __device__ __forceinline__ void write_tiles(const machine &m, int group, bool last,
                                                    int number, const WRITE &leave)
@@ -258,14 +261,14 @@ static __device__ __forceinline__ void write_tiles(const machine &m, int group, 
     }
 }
 
-/* The sums of the panel from row group `group` on, pass by pass: leave(group, last, pass) makes
- * outputs of what stands in shared memory. */
+/* Processes the sums of the panel that begins at row group `group`, pass by pass.
+ * leave(group, last, pass) writes outputs from the sums that the pass stored in shared memory. */
 template <class WRITE>
 static __device__ __forceinline__ void write_panel(int group, bool last, const panel_sums &sums,
                                                    const WRITE &leave)
 {
     if (last)
-        consumer_barrier(); /* all warps have let go of the trays */
+        consumer_barrier(); /* all warps have freed the activation tiles */
 #pragma unroll 1
     for (int number = 0;; number++) {
         const machine m = machine_now();
@@ -283,7 +286,7 @@ static __device__ __forceinline__ void write_panel(int group, bool last, const p
     }
 }
 
-/* The panel from row group `group` on: its products and outputs. */
+/* Runs the panel that begins at row group `group`: its products and outputs. */
 template <class WRITE>
 static __device__ __forceinline__ void run_panel(machine &m, int group, bool last,
                                                  const WRITE &leave)

@@ -1,20 +1,22 @@
 /*
- * Panels by warpgroups (panels.cuh), which sm_90a has: 64 weight rows by 16, 32 or 64 activation
- * rows an instruction, which reads the activations from shared memory, where the copies left them,
- * while the warps do something else (PTX ISA, asynchronous warpgroup level matrix instructions).
+ * Panels by warpgroups (panels.cuh) with wgmma, the asynchronous warpgroup-level matrix
+ * instructions of sm_90a (PTX ISA). An instruction multiplies 64 weight rows by 16, 32 or 64
+ * activation rows. It reads the activations from shared memory, where bulk copies have written
+ * them, while the warps continue.
  *
- * A warpgroup has eight row groups of the panel, a warp two of them: 16 weight rows, in registers,
- * and all activation rows. So a panel of up to eight row groups is one warpgroup's; the others have
- * their share of its k blocks, in turn, a few at a time.
+ * A warpgroup multiplies eight row groups of the panel. Each of its warps has two of them (16
+ * weight rows, in registers) and all activation rows. A panel of up to eight row groups needs one
+ * warpgroup; the other warpgroups then share its k blocks in turn, a few at a time (split-K).
  *
- * Activations lie as the instruction wants them: rows of 64 bytes, of which eight are an atom whose
- * quarters are swizzled (schedule/pages.h). A lane needs of its weight rows l / 4 and l / 4 + 8 the
- * word l % 4 of each quarter, while a block has its quarters one behind the other. It loads the
- * four matrices of a row group by one instruction, each row from another quarter, so that no two
- * rows read from the same banks, and then puts the quarters in order.
+ * Activations have the layout that the instruction requires: rows of 64 bytes; eight rows are an
+ * atom with swizzled quarters (schedule/pages.h). Lane l needs word l % 4 of each quarter of weight
+ * rows l / 4 and l / 4 + 8, but in a block the quarters are stored one after the other. ldmatrix
+ * loads the four matrices of a row group. Each row is taken from another quarter, which avoids bank
+ * conflicts; `arrange` then restores the order of the quarters.
  *
- * Rows are as many as an instruction takes: what is multiplied beyond the task's rows, or by a warp
- * beyond the panel's row groups, is whatever lies there, and nobody takes its sums.
+ * An instruction always multiplies its full number of rows. Products of rows past the end of the
+ * task, or of warps past the last row group of the panel, use arbitrary data. Their sums are
+ * discarded.
  */
 #ifndef MGL_DEVICE_LINEAR_WARPGROUPS_CUH
 #define MGL_DEVICE_LINEAR_WARPGROUPS_CUH
@@ -30,9 +32,9 @@ static_assert(MGL_WEIGHT == DTYPE_BF16, "the instructions are those of bf16");
 
 /* This warp's part of a panel. */
 struct panel_part {
-    bool works; /* it has one */
-    int pair;   /* of row groups of the panel: two, or the last one alone, or none */
-    int share;  /* of the warpgroups that share its k blocks */
+    bool works; /* the warp has a part */
+    int pair;   /* number of the pair of row groups; may be incomplete or past the end */
+    int share;  /* number of the warpgroup among those that share the k blocks */
 };
 
 static __device__ __forceinline__ panel_part panel_part_of(const machine &m, const panel_shape &s)
@@ -43,18 +45,18 @@ static __device__ __forceinline__ panel_part panel_part_of(const machine &m, con
             share};
 }
 
-/* The warp whose sums are those of a pair of row groups and a share of the k blocks. */
+/* The warp that computes the sums of a pair of row groups for a share of the k blocks. */
 static __device__ __forceinline__ int warp_of_sums(const panel_shape &s, int pair, int share)
 {
     return share * s.columns * MGL_WARPGROUP_WARPS + pair;
 }
 
-/* Blocks of the warp's two row groups as they come from shared memory. */
+/* Blocks of the warp's two row groups, as loaded from shared memory. */
 struct loaded_block {
     u32 words[WARP_GROUPS][4];
 };
 
-/* Unit `unit` of a page, of row groups that stand `next` bytes behind one another. */
+/* Loads unit `unit` of a page. The row groups are `next` bytes apart. */
 static __device__ __forceinline__ void load_unit(loaded_block (&to)[MGL_WARPGROUP_BLOCKS], u32 from,
                                                  u32 next, int unit)
 {
@@ -66,20 +68,20 @@ static __device__ __forceinline__ void load_unit(loaded_block (&to)[MGL_WARPGROU
             load_matrices(to[i].words[g], first + (u32)(i * MGL_BLOCK_BYTES) + (u32)g * next);
 }
 
-/* Where a lane's row of the matrices is in a block: matrix l / 8 has row l % 8 of another quarter
- * for each two rows. */
+/* Byte offset in a block of the row that a lane loads for ldmatrix. Matrix l / 8 takes row l % 8;
+ * the quarter changes every two rows. */
 static __device__ __forceinline__ u32 matrix_row(int lane)
 {
     return (u32)(lane % 8 * MGL_BLOCK_ROW_BYTES +
                  ((lane / 8) ^ (lane % 8 / 2)) * MGL_PAGE_QUARTER_BYTES);
 }
 
-/* A block as operands: of the first 16 columns, and of the others. */
+/* A block as MMA operands: the first 16 columns, then the other 16. */
 struct weight_block {
     u32 a[2][4];
 };
 
-/* Word i of a row is that of quarter i ^ (l / 8). */
+/* Restores the order of the quarters: word i of a row comes from quarter i ^ (l / 8). */
 static __device__ __forceinline__ void arrange(const loaded_block &from, int lane, weight_block &to)
 {
     const bool odd = lane / 8 & 1, high = lane / 16 & 1;
@@ -95,7 +97,8 @@ static __device__ __forceinline__ void arrange(const loaded_block &from, int lan
     }
 }
 
-/* Adds one k block to the sums of ROWS rows. `x`: see operand_word. */
+/* Multiplies one k block by ROWS activation rows and adds the products to the sums. `x`: see
+ * operand_word. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_block(const weight_block &w, u32 x,
                                                       float (&sums)[ROWS / 2])
@@ -114,9 +117,9 @@ enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
 static_assert(ACT_TILE_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT,
               "trays and turns have whole units");
 
-/* Loads the weights of unit `unit`. `from`: where the warp's row groups begin on the pages at hand,
- * on page `on_page` of the piece; found anew when pages are turned. `rows`: where they would begin
- * on the first place. */
+/* Loads the weights of unit `unit`. `from` is the address of the warp's row groups in the current
+ * piece, on its page `on_page`; it is updated when the piece changes. `rows` is the same address
+ * for page slot 0. */
 static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
                                                  loaded_block (&to)[UNIT], u32 rows, u32 next_group,
                                                  int unit, int on_page, u32 &from)
@@ -130,12 +133,13 @@ static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
         look_ahead(walk);
 }
 
-/* What a warp keeps of its way through trays, so that it makes none of it anew at each. */
+/* Values that a warp keeps while it iterates over activation tiles, so that it does not compute
+ * them for each tile. */
 struct act_tile_wait {
-    u32 memory, full, empty; /* the first place's bytes and barriers */
-    bool frees; /* the lane does, of trays: one lane; none once a tray has not come, since the
-                     loader has given up: its mates might be trays behind */
-    bool ready; /* the next tray has been seen to have landed */
+    u32 memory, full, empty; /* bytes and barriers of slot 0 */
+    bool frees; /* this lane frees tiles: one lane, or none after the loader has given up, since
+                     then other warps may be several tiles behind */
+    bool ready; /* this lane has seen that the next tile is loaded */
 };
 
 static __device__ __forceinline__ act_tile_wait act_tile_wait_of(const act_tile_walk &t, bool frees)
@@ -151,13 +155,13 @@ static __device__ __forceinline__ void wait_ready_act_tile(act_tile_wait &way,
 {
     const u32 full = way.full + (u32)t.place * 8;
     if (__all_sync(0xFFFFFFFFu, way.ready) || (MGL_TRACE && has_passed(full, parity_of(t))))
-        return; /* a look at the clock takes longer than this */
+        return; /* reading the clock would take longer */
     const u32 since = trace_clock();
     way.frees &= wait_phase(full, parity_of(t));
     trace_act_tile(since);
 }
 
-/* Looks for the tray behind the one at hand, while something else is on its way. */
+/* Polls the barrier of the next activation tile while other operations are in flight. */
 static __device__ __forceinline__ void look_for_act_tile(act_tile_wait &way, act_tile_walk t)
 {
     advance(t);
@@ -173,15 +177,17 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
     advance(t);
 }
 
-/* All k blocks of a panel, in units; a panel has whole ones, and so have pieces and trays, which
- * are powers of 2 besides. While a warp's products are on their way it loads the next unit's
- * weights, and looks for what it will wait for next. A warp that has no row groups multiplies the
- * panel's last one, whose sums nobody takes: its warpgroup multiplies as one.
+/* Multiplies all k blocks of a panel, in units. A panel, a piece and an activation tile consist of
+ * whole units; the last two are powers of 2. While its products are in flight, a warp loads the
+ * weights of the next unit and polls the barriers that it will wait for next. A warp without row
+ * groups multiplies the last row group of the panel, because all warps of a warpgroup must execute
+ * the instruction. Its sums are discarded.
  *
- * Products that not all lanes of a warp come to at once never end, and no watchdog sees it. A lane
- * that has waited or arrived alone may be behind the others. The assembler joins the lanes before a
- * wait for products; it does not before products, and leaves out __syncwarp() where it holds the
- * lanes to be together. So a wait stands before the first products of each tray. */
+ * All lanes of a warp must execute a wgmma together. Otherwise it never ends, and no watchdog
+ * detects that. A lane that has waited or arrived alone may be behind the others. The assembler
+ * reconverges the lanes before a wgmma wait, but not before a wgmma, and it removes __syncwarp() if
+ * it assumes that the lanes are converged. Therefore a wait precedes the first products of each
+ * tile. */
 template <int ROWS>
 static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
                                                       float (&sums)[ROWS / 2])
@@ -195,13 +201,14 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     const int arrivals = arrivals_of(MGL_WARPS, users, warp - small_quotient(warp, users) * users);
     const u32 stride = (u32)same_in_all((int)act_tile.stride) / MGL_GRANULE_BYTES;
     const u32 phases = own().act_tile_used[warp], page = own().page_at[warp];
-    /* its row groups, or the panel's last one: on which page of a piece, and where on that */
+    /* the warp's row groups, or the last one of the panel: the page in a piece, and the byte on it
+     */
     const int first = min(part.pair * WARP_GROUPS, s.groups - 1), piece = s.piece * MGL_BLOCK_BYTES;
     const int before = small_quotient(first, s.per);
     const u32 rows =
         shared_address(page_memory()) + (u32)((first - before * s.per) * piece) + matrix_row(lane);
     const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
-    const int on_page = same_in_all(before); /* of a piece */
+    const int on_page = same_in_all(before); /* page within a piece */
     page_walk walk = page_walk_of(s, page);
     act_tile_walk act_tiles =
         act_tile_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
@@ -215,7 +222,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     while (unit < units) {
         wait_ready_act_tile(way, act_tiles);
         const u32 x = operand_word(way.memory + (u32)(act_tiles.place * ACT_TILE_BYTES));
-        warpgroup_wait(); /* for none: it joins the lanes */
+        warpgroup_wait(); /* nothing is in flight: reconverges the lanes */
         const int end = min(unit + most, units);
 #pragma unroll 1
         for (u32 at = x; unit < end; at += UNIT * stride) {
@@ -254,7 +261,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 /* ---- outputs ----------------------------------------------------------------------------------
  */
 
-/* Stores the warp's tiles of a pass where others find them. */
+/* Stores the warp's tiles of a pass in shared memory. */
 template <int ROWS>
 static __device__ __forceinline__ void write_pass(const machine &m, const panel_pass &pass,
                                                   int rows, const float (&sums)[ROWS / 2])
@@ -271,7 +278,8 @@ static __device__ __forceinline__ void write_pass(const machine &m, const panel_
     }
 }
 
-/* Adds up what the warpgroups that share k blocks have of tile n of a pass. */
+/* Adds the partial sums of the warpgroups that share the k blocks, for tile n of a pass (split-K
+ * reduction). */
 static __device__ __forceinline__ void fetch_tile(const machine &m, const panel_pass &pass,
                                                   const panel_shape &s, int pair, int n,
                                                   panel_lane &p)
@@ -281,9 +289,9 @@ static __device__ __forceinline__ void fetch_tile(const machine &m, const panel_
         add_tile(m, pass, warp_of_sums(s, pair, share), n, p);
 }
 
-/* Outputs of the tiles of a pass, of the panel from row group `group` on: leave(lane) makes those
- * of one. A warp has the tiles of one column and eight activation rows, and then those of others.
- */
+/* Writes the outputs of the tiles of a pass, for the panel that begins at row group `group`.
+ * leave(lane) writes the outputs of a tile. The items (column, eight activation rows) are
+ * distributed over the warps in turn. */
 template <class WRITE>
 static __device__ __forceinline__ void write_tiles(const machine &m, int group, bool last,
                                                    int number, const WRITE &leave)
@@ -311,15 +319,17 @@ static __device__ __forceinline__ void write_tiles(const machine &m, int group, 
     }
 }
 
-/* Whether each warp makes outputs of its own sums: they are whole, and the op knows no others. */
+/* Whether each warp writes outputs from its own sums: they are complete, and the op combines no
+ * sums of other warps. */
 static __device__ __forceinline__ bool writes_own(const machine &m, int group)
 {
     return task_of(m)->op == OP_RMS_SWIGLU && shape_at(m, group).shares == 1;
 }
 
-/* The sums of the panel from row group `group` on. A warp's own: leave.own<ROWS>(group, sums) makes
- * outputs of them, and none waits for another. Else pass by pass: leave(group, last, pass) makes
- * outputs of what stands in shared memory. */
+/* Processes the sums of the panel that begins at row group `group`. If writes_own, each warp calls
+ * leave.own<ROWS>(m, group, sums) for its own sums, and no warp waits for another. Otherwise, pass
+ * by pass, leave(group, last, pass) writes outputs from the sums that the pass stored in shared
+ * memory. */
 template <int ROWS, class WRITE>
 static __device__ __forceinline__ void
 write_panel(int group, bool last, const float (&sums)[ROWS / 2], const WRITE &leave)
@@ -334,7 +344,7 @@ write_panel(int group, bool last, const float (&sums)[ROWS / 2], const WRITE &le
         return;
     }
     if (last)
-        consumer_barrier(); /* all warps have let go of the trays */
+        consumer_barrier(); /* all warps have freed the activation tiles */
 #pragma unroll 1
     for (int number = 0;; number++) {
         const machine m = machine_now();
@@ -361,7 +371,7 @@ static __device__ __forceinline__ void run_panel_of(machine &m, int group, bool 
     write_panel<ROWS>(group, last, sums, leave);
 }
 
-/* The panel from row group `group` on: its products and outputs. */
+/* Runs the panel that begins at row group `group`: its products and outputs. */
 template <class WRITE>
 static __device__ __forceinline__ void run_panel(machine &m, int group, bool last,
                                                  const WRITE &leave)
