@@ -78,7 +78,8 @@ mgl_status mgl_hook_open(const char *program, double seconds, mgl_hook **out, mg
         *out = hook;
         return MGL_OK;
     }
-    mgl_status status = mgl_fail_errno(err, program, "it cannot be watched");
+    mgl_status status = mgl_fail_errno(
+        err, program, "cannot start the thread that watches the program of --on-event");
     pthread_mutex_destroy(&hook->guard);
     mgl_free(hook->program);
     mgl_free(hook);
@@ -142,11 +143,12 @@ static mgl_status start(mgl_hook *hook, child *free_one, int input, mgl_error *e
 {
     if (!free_one)
         return mgl_fail(err, MGL_SYSTEM, hook->program,
-                        "%d of it are running: this event is not told", MGL_HOOKS_AT_ONCE);
+                        "already running %d times; it is not started for this event",
+                        MGL_HOOKS_AT_ONCE);
     errno = spawn(hook, input, &free_one->pid);
     if (errno) {
         free_one->pid = 0;
-        return mgl_fail_errno(err, hook->program, "it cannot be started");
+        return mgl_fail_errno(err, hook->program, "cannot be started");
     }
     free_one->end = mgl_clock_s() + hook->seconds;
     return MGL_OK;
@@ -157,7 +159,7 @@ mgl_status mgl_hook_tell(mgl_hook *hook, const char *json, size_t length, mgl_er
     child *free_one = NULL;
     int input = write_input(json, length);
     if (input < 0)
-        return mgl_fail_errno(err, hook->program, "its input cannot be made");
+        return mgl_fail_errno(err, hook->program, "cannot create its input");
     pthread_mutex_lock(&hook->guard);
     for (int i = 0; i < MGL_HOOKS_AT_ONCE && !free_one; i++)
         if (!hook->children[i].pid)

@@ -91,27 +91,27 @@ typedef struct mgl_cli_option {
 
 /* Options of verbs that run a model; --dtype also of verbs that lower a model. */
 #define MGL_CLI_DEVICE_OPTION(X)                                                                   \
-    X(text, device, "--device", "auto|cpu|cuda[:N]", 0, 0, "what it runs on (auto)")
+    X(text, device, "--device", "auto|cpu|cuda[:N]", 0, 0, "device (auto)")
 #define MGL_CLI_DTYPE_OPTION(X)                                                                    \
     X(text, dtype, "--dtype", "auto|f32|bf16|f16", 0, 0,                                           \
-      "number format (auto: the file's on a GPU, f32 on a CPU)")
+      "number format (auto: the format of the file on a GPU, f32 on a CPU)")
 
 /* Options of verbs that run a model on a CPU. */
 #define MGL_CLI_CPU_OPTIONS(X)                                                                     \
-    X(int, threads, "--threads", "N", 1, 256, "threads of a CPU (one a processor)")                \
+    X(int, threads, "--threads", "N", 1, 256, "CPU threads (one for each processor)")              \
     X(flag, verify, "--verify", NULL, 0, 0,                                                        \
       "check all checksums of a compiled model first, on a CPU too")
 
 /* Options of verbs that lower a model. */
 #define MGL_CLI_CONFIG_OPTION(X)                                                                   \
-    X(file, config, "--config", "FILE", 0, 0, "a ScheduleConfig for lowering")
+    X(file, config, "--config", "FILE", 0, 0, "ScheduleConfig for lowering (JSON)")
 #define MGL_CLI_TUNED_OPTION(X)                                                                    \
     X(flag, no_tuned, "--no-tuned", NULL, 0, 0,                                                    \
-      "the default schedule, even where there is a tuned one")
+      "use the default schedule even if a tuned one exists")
 
 /* Options of verbs that run a model. */
 #define MGL_CLI_SCHEDULE_OPTION(X)                                                                 \
-    X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule in place of the lowered one")
+    X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule instead of lowering one")
 
 /* The members of mgl_open_options of a verb with the options above and --capacity. */
 #define MGL_CLI_OPEN_MEMBERS(o)                                                                    \
@@ -123,10 +123,9 @@ typedef struct mgl_cli_option {
 /* Options of verbs that lower or compile a model for later runs. */
 #define MGL_CLI_PROMPT_OPTION(X)                                                                   \
     X(int, prompt_tokens, "--prompt-tokens", "N", 1, MGL_MAX_CAPACITY,                             \
-      "tokens of a prompt; on a GPU a long one of one reply may have a task list of its own")
+      "tokens of a prompt; on a GPU, long prompts of a single reply may get a second task list")
 #define MGL_CLI_PENALTIES_OPTION(X)                                                                \
-    X(flag, penalties, "--penalties", NULL, 0, 0,                                                  \
-      "count tokens, so that replies may have penalties")
+    X(flag, penalties, "--penalties", NULL, 0, 0, "count tokens, which repetition penalties need")
 
 /* Options of verbs that run or compile a model. */
 #define MGL_CLI_STRICT_OPTION(X)                                                                   \

@@ -197,7 +197,8 @@ static mgl_status read_proposal(chat *c, mgl_completion *a, mgl_error *err)
     mgl_status status = MGL_OK;
     if (!memchr(from, '{', bytes)) /* text that is not an object would be parsed as a schedule
                                     * text */
-        status = mgl_fail(&why, MGL_BAD_INPUT, "answer", "the fence holds no JSON object");
+        status = mgl_fail(&why, MGL_BAD_INPUT, "answer",
+                          "the code fence does not contain a JSON object");
     else
         status = mgl_proposal_parse(from, bytes, "answer", &c->best.config, &proposal, &why);
     if (!status) {
@@ -248,22 +249,25 @@ static void tell_change(chat *c, const mgl_completion *a)
         tell(c, "the endpoint answers again");
     else if (now == MGL_OUTCOME_PROPOSER_AUTH)
         tell(c,
-             "%s: %s, and is asked no more in this run: check the key (--chat-key-file, "
+             "%s: %s; no more requests in this run: check the key (--chat-key-file, "
              "MEGALITH_CHAT_KEY)",
              mgl_outcome_name(now), a->verdict.diagnostic);
     else if (c->refused)
         tell(c,
-             "%s: %s; %d failures in a row: the endpoint is asked no more in this run, "
-             "`megalith campaign resume` asks again",
+             "%s: %s; %d failures in a row, no more requests in this run: "
+             "`megalith campaign resume` tries again",
              mgl_outcome_name(now), a->verdict.diagnostic, MGL_COMPLETION_MOST_FAILURES);
     else
-        tell(c, "%s: %s; it is asked again", mgl_outcome_name(now), a->verdict.diagnostic);
+        tell(c, "%s: %s; the request is repeated later", mgl_outcome_name(now),
+             a->verdict.diagnostic);
 }
 
 static void tell_spent(chat *c)
 {
     if (!c->told.spent)
-        tell(c, "%s: its requests or tokens are used up (--budget-requests, --budget-tokens)",
+        tell(c,
+             "%s: the requests or tokens of the budget are used up: raise --budget-requests or "
+             "--budget-tokens",
              mgl_outcome_name(MGL_OUTCOME_PROPOSER_BUDGET));
     c->told.spent = true;
 }
@@ -472,10 +476,10 @@ static mgl_status check_key_file(const char *path, mgl_error *err)
     bool stands = false;
     mgl_status status = mgl_file_look(path, &stands, &facts, err);
     if (!status && !stands)
-        status = mgl_fail(err, MGL_USAGE, path, "there is no such file with the key");
+        status = mgl_fail(err, MGL_USAGE, path, "the key file does not exist");
     if (!status && (facts.st_mode & 077) != 0)
         status = mgl_fail(err, MGL_USAGE, path,
-                          "others may read it: let 'chmod 600' make it its owner's alone");
+                          "other users can read the key file: run 'chmod 600' on it");
     return status;
 }
 
@@ -491,7 +495,8 @@ static mgl_status read_key_file(const char *path, char **out, mgl_error *err)
         return status;
     while (length && strchr(" \t\r\n", (*out)[length - 1]))
         (*out)[--length] = 0;
-    return length ? MGL_OK : mgl_fail(err, MGL_USAGE, path, "has no key in it");
+    return length ? MGL_OK
+                  : mgl_fail(err, MGL_USAGE, path, "the key file is empty; write the key in it");
 }
 
 mgl_status mgl_chat_read_key(const char *path, char **out, mgl_error *err)

@@ -26,7 +26,7 @@
     MGL_CLI_PROMPT_OPTION(X)                                                                       \
     MGL_CLI_PENALTIES_OPTION(X)                                                                    \
     X(file, schedule, "--schedule", "F.mls", 0, 0,                                                 \
-      "compile this schedule in place of the lowered one")                                         \
+      "compile this schedule instead of lowering one")                                             \
     MGL_CLI_STRICT_OPTION(X)                                                                       \
     MGL_CLI_TUNED_OPTION(X)                                                                        \
     MGL_CLI_QUIET_OPTION(X)                                                                        \

@@ -456,7 +456,7 @@ START_TEST(an_empty_pipe_has_no_key)
     command_result result = ask_model_with(scratch_store("piped-none"), "http://127.0.0.1:9/v1",
                                            "--trials 1 --chat-key-file -", "");
     ck_assert_int_eq(result.code, 1);
-    ck_assert_msg(strstr(result.err, "has no key in it") != NULL, "%s", result.err);
+    ck_assert_msg(strstr(result.err, "the key file is empty") != NULL, "%s", result.err);
     command_clear(&result);
 }
 END_TEST

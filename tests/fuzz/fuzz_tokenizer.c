@@ -1,7 +1,7 @@
 /*
- * Any bytes as a tokenizer.json, and any text through it: the first line is the text, the rest the
- * file. Refused, or a tokenizer whose whole and streaming decodes agree. Seeds:
- * seeds/fuzz_tokenizer.
+ * Fuzz target of the tokenizer. The first line of the input is a text; the rest is a
+ * tokenizer.json. The file must be rejected, or give a tokenizer that encodes the text and whose
+ * whole and streaming decodes agree. Seeds: seeds/fuzz_tokenizer.
  */
 #include "base/memory.h"
 #include "importer/tokenizer/tokenizer.h"
@@ -17,7 +17,7 @@ static void require(bool condition)
         abort();
 }
 
-/* The decode of `ids` is what its pieces make. */
+/* Checks that the decoded text of `ids` equals the concatenated pieces of the streaming decode. */
 static void check_stream(const mgl_tokenizer *tokenizer, const mgl_ids *ids)
 {
     mgl_error err = {0};

@@ -1,5 +1,6 @@
-/* See declare.h. A declaration ends with a `;` or with the body of a function; brackets are skipped
- * as wholes, so what is left of it is short, and says what it is. */
+/* Implements declare.h: a parser of declarations by their outline. A declaration ends at a `;` or
+ * at the end of a function body. Brackets are skipped with their contents, and the few remaining
+ * words show the kind of the declaration. */
 #include "autotune/kernels/gates/declare.h"
 
 #include <string.h>
@@ -12,11 +13,11 @@ typedef struct walk {
     bool of_file;
 } walk;
 
-/* A declaration that is read. */
+/* What has been read of the current declaration. Positions are indices of tokens. */
 typedef struct reading {
-    size_t first;         /* its first word */
-    size_t paren, equals; /* the first of each; SIZE_MAX: none */
-    size_t key;           /* struct, class, union or enum */
+    size_t first;         /* first word */
+    size_t paren, equals; /* first `(`, first `=` or initializer; SIZE_MAX: none */
+    size_t key;           /* `struct`, `class`, `union` or `enum`; SIZE_MAX: none */
     bool alias, is_static, is_constant, is_array, is_assert;
 } reading;
 
@@ -49,8 +50,8 @@ size_t mgl_tokens_behind(const mgl_tokens *tokens, size_t at)
     return behind(tokens->list, tokens->count, at);
 }
 
-/* Behind the list of a template's parameters, whose first `<` is at `at`; the end where it does not
- * end before a `;` or a body: then a `<` in it was no bracket. */
+/* The position after the parameter list of a template, whose first `<` is at `at`. Returns the end
+ * of the text if the list is not closed before a `;` or a body: then some `<` was an operator. */
 static size_t behind_angle(const walk *w, size_t at)
 {
     int depth = 0;
@@ -70,7 +71,7 @@ static size_t behind_angle(const walk *w, size_t at)
     return at;
 }
 
-/* The name that stands before `at`: behind the arguments of a template or in front of [...] */
+/* The last name before `at`, outside of template arguments, parentheses and [...]; NULL: none. */
 static const mgl_token *name_before(const walk *w, size_t first, size_t at)
 {
     int depth = 0;
@@ -124,7 +125,7 @@ static bool walk_enumerators(const walk *w, size_t at, size_t end)
     return true;
 }
 
-/* A type with its body at `at`; behind it a `;`, or variables of it. */
+/* Reports a type whose body is at `at`. A `;` or variables of the type follow the body. */
 static bool walk_type(walk *w, const reading *r, size_t at, size_t *next)
 {
     const size_t end = behind(w->list, w->end, at);
@@ -160,7 +161,7 @@ static bool walk_type(walk *w, const reading *r, size_t at, size_t *next)
     return go;
 }
 
-/* float (*name(...))[2], whose body is at `at`. */
+/* Whether a function returns an array, as in `float (*name(...))[2]`. Its body is at `at`. */
 static bool returns_array(const walk *w, size_t paren, size_t at)
 {
     if (!is(w, paren + 1, "*") || !is_word(w, paren + 2) || !is(w, paren + 3, "("))
@@ -169,7 +170,7 @@ static bool returns_array(const walk *w, size_t paren, size_t at)
     return is(w, end, ")") && is(w, end + 1, "[") && behind(w->list, w->end, end + 1) == at;
 }
 
-/* Words of a declaration that are neither its type nor its name. */
+/* Whether a word cannot be the name of a function. */
 static bool is_specifier(const mgl_token *t)
 {
     static const char *const words[] = {"static",
@@ -204,7 +205,9 @@ static bool is_specifier(const mgl_token *t)
     return false;
 }
 
-/* Whether (...) has parameters rather than the name of a variable: `num (kept){5}` is one. */
+/* Whether the parentheses contain parameters. In `num (kept){5}` they contain the name of a
+ * variable.
+ */
 static bool are_parameters(const walk *w, size_t paren)
 {
     const size_t first = paren + 1;
@@ -214,8 +217,8 @@ static bool are_parameters(const walk *w, size_t paren)
            !(is(w, first + 1, "::") && !is_word(w, first + 2));
 }
 
-/* Whether a function's name stands in front of its parameters, and is none of a type that is
- * followed by a name in parentheses. */
+/* Whether the parentheses are preceded by the name of a function, and not by a type that is
+ * followed by a variable's name in parentheses. */
 static bool is_named(const walk *w, const reading *r)
 {
     const mgl_token *name = name_before(w, r->first, r->paren);
@@ -243,8 +246,8 @@ static bool tell_function(const walk *w, const reading *r, size_t at, size_t *ne
     return w->tell(w->user, &declared);
 }
 
-/* Variables or members, one behind the other: words with a `,`, `=`, `[`, `{`, `:` or the `;`
- * behind them. */
+/* Reports the variables or members of a declaration: each word before a `,`, `=`, `[`, `{`, `:` or
+ * the final `;`. */
 static bool tell_variables(const walk *w, const reading *r, size_t at)
 {
     bool any = false;
@@ -264,7 +267,7 @@ static bool tell_variables(const walk *w, const reading *r, size_t at)
     return any || tell(w, r, MGL_DECLARED_VARIABLE, NULL);
 }
 
-/* What ends with the `;` at `at`. */
+/* Reports a declaration that ends with the `;` at `at`. */
 static bool tell_simple(const walk *w, const reading *r, size_t at)
 {
     if (r->is_assert)
@@ -281,7 +284,7 @@ static bool tell_simple(const walk *w, const reading *r, size_t at)
     return tell_variables(w, r, at);
 }
 
-/* Words whose parentheses are not those of a function. */
+/* Whether parentheses after this word do not belong to a function. */
 static bool is_attribute(const walk *w, size_t at)
 {
     return is(w, at, "alignas") || is(w, at, "__align__") || is(w, at, "decltype") ||
@@ -290,7 +293,7 @@ static bool is_attribute(const walk *w, size_t at)
 
 static void note_word(const walk *w, reading *r, size_t at)
 {
-    const bool specifier = r->paren == SIZE_MAX && r->equals == SIZE_MAX; /* not of a lambda */
+    const bool specifier = r->paren == SIZE_MAX && r->equals == SIZE_MAX; /* not in a lambda */
     r->alias = r->alias || (specifier && is(w, at, "typedef"));
     r->is_static = r->is_static || is(w, at, "static");
     r->is_constant = r->is_constant || (specifier && is(w, at, "constexpr"));
@@ -300,7 +303,8 @@ static void note_word(const walk *w, reading *r, size_t at)
         r->key = at;
 }
 
-/* Whether the `{` at `at` is that of a type: in front of it stand a name and bases at most. */
+/* Whether the `{` at `at` begins the body of a type: only a name and base classes may precede it.
+ */
 static bool is_type_body(const walk *w, const reading *r, size_t at)
 {
     size_t i = r->key + 1;
@@ -315,7 +319,8 @@ static bool is_type_body(const walk *w, const reading *r, size_t at)
     return i == at || (i < at && is(w, i, ":"));
 }
 
-/* A bracket of a declaration: *next is where it goes on, and *done whether that is behind it. */
+/* Processes an opening bracket within a declaration. *next is the position to continue at. *done is
+ * true if the declaration ends there. */
 static bool walk_bracket(walk *w, reading *r, size_t at, size_t *next, bool *done)
 {
     *next = behind(w->list, w->end, at);

@@ -16,41 +16,41 @@
     X("exit", "it ends a thread")                                                                  \
     X("trap", "it stops the kernel")                                                               \
     X("brkpt", "it stops the kernel")                                                              \
-    X("pmevent", "it speaks to a profiler")                                                        \
+    X("pmevent", "it signals a profiler")                                                          \
     X("atom", "an atomic operation")                                                               \
     X("red", "an atomic operation")                                                                \
     X("multimem", "it writes to other devices")                                                    \
     X("cp.reduce", "an atomic operation")                                                          \
     X("st.async", "it writes to other blocks")                                                     \
-    X("mapa", "it looks at other blocks")                                                          \
-    X("griddepcontrol", "it speaks to other launches")                                             \
-    X("tensormap", "it changes what copies do")                                                    \
-    X("discard", "it throws memory away")                                                          \
-    X("applypriority", "it changes the cache for others")                                          \
-    X("alloca", "it takes memory")                                                                 \
-    X("brx", "it branches to what is not visible")                                                 \
+    X("mapa", "it accesses other blocks")                                                          \
+    X("griddepcontrol", "it signals other launches")                                               \
+    X("tensormap", "it changes the descriptor of copies")                                          \
+    X("discard", "it discards the contents of memory")                                             \
+    X("applypriority", "it changes the cache priority of shared data")                             \
+    X("alloca", "it allocates memory")                                                             \
+    X("brx", "it branches to a target that cannot be checked")                                     \
     X("call", "a call")
 
 /* First characters of a special register (section 10); X(name, why) */
 #define REGISTER_RULES(X)                                                                          \
     X("%clock", "a clock")                                                                         \
     X("%globaltimer", "a clock")                                                                   \
-    X("%gridid", "it tells which launch this is")                                                  \
+    X("%gridid", "it identifies the launch")                                                       \
     X("%pm", "a counter of a profiler")                                                            \
-    X("%envreg", "it tells of the driver")                                                         \
-    X("%nctaid", "it tells how large the grid is")                                                 \
-    X("%ctaid", "it tells which block this is")                                                    \
-    X("%smid", "it tells where the block runs")                                                    \
-    X("%nsmid", "it tells how large the device is")                                                \
-    X("%cluster", "it tells of the cluster")                                                       \
-    X("%nclusterid", "it tells of the cluster")                                                    \
-    X("%is_explicit_cluster", "it tells of the cluster")                                           \
-    X("%nwarpid", "it tells of the device")                                                        \
-    X("%total_smem_size", "it tells of the launch")                                                \
-    X("%dynamic_smem_size", "it tells of the launch")                                              \
-    X("%aggr_smem_size", "it tells of the launch")                                                 \
-    X("%reserved_smem", "it tells of the driver")                                                  \
-    X("%current_graph_exec", "it tells of the launch")
+    X("%envreg", "it depends on the driver")                                                       \
+    X("%nctaid", "it depends on the size of the grid")                                             \
+    X("%ctaid", "it identifies the block")                                                         \
+    X("%smid", "it identifies the SM")                                                             \
+    X("%nsmid", "it depends on the size of the device")                                            \
+    X("%cluster", "it depends on the cluster")                                                     \
+    X("%nclusterid", "it depends on the cluster")                                                  \
+    X("%is_explicit_cluster", "it depends on the cluster")                                         \
+    X("%nwarpid", "it depends on the device")                                                      \
+    X("%total_smem_size", "it depends on the launch")                                              \
+    X("%dynamic_smem_size", "it depends on the launch")                                            \
+    X("%aggr_smem_size", "it depends on the launch")                                               \
+    X("%reserved_smem", "it depends on the driver")                                                \
+    X("%current_graph_exec", "it depends on the launch")
 
 static const mgl_ptx_forbidden instruction_rules[] = {
 #define MGL_X(what, why) {what, why},
@@ -279,7 +279,7 @@ static mgl_status list_declared(const mgl_ptx *ptx, bool kinds, items *out, mgl_
     sort_items(&bodies);
     for (size_t i = 0; i < ptx->function_list.count && !status; i++)
         if (!has_item(&bodies, ptx->functions[i].name))
-            status = add_item(out, ptx->functions[i].name, "a function of somebody else",
+            status = add_item(out, ptx->functions[i].name, "an external function",
                               ptx->functions[i].line, err);
     mgl_free(bodies.rows);
     return status;

@@ -31,7 +31,7 @@
 enum { NOT_THERE = 253, ABORTED = 254 };
 
 static attempt_place place;
-static mgl_sandbox has; /* what this machine can do */
+static mgl_sandbox has; /* the mechanisms of this machine */
 static int listeners[2], ends[2];
 static const char word[8] = "parents";
 
@@ -100,7 +100,7 @@ static int end_of(pid_t pid)
     return WIFEXITED(how) ? WEXITSTATUS(how) : WTERMSIG(how) == SIGABRT ? ABORTED : 255;
 }
 
-/* What comes of a function in a child: its result. */
+/* Runs a function in a child, in a sandbox if `confined`. Returns its result. */
 static int try_in_child(attempt_fn *fn, bool confined)
 {
     fflush(stdout);
@@ -124,7 +124,7 @@ START_TEST(it_is_refused)
 {
     const attempt *a = &attempts[_i];
     if (!is_held(a->part))
-        return; /* main says so */
+        return; /* main has printed that it is skipped */
     int error = try_in_child(a->fn, true);
     ck_assert_msg(error == a->error, "%s: %s", a->name, error ? strerror(error) : "is possible");
 }
@@ -157,7 +157,7 @@ START_TEST(an_abort_ends_it)
 }
 END_TEST
 
-/* A thread that was there before: a driver's. */
+/* A thread that exists before the sandbox is entered, like the threads of a driver. */
 static atomic_int entered;
 
 static void *try_a_socket(void *result)
@@ -187,7 +187,8 @@ START_TEST(threads_that_were_there_are_held_too)
 }
 END_TEST
 
-/* The compiler's library is open, as in a worker; it loads parts of itself later. */
+/* As in a worker, the compiler's library is opened before the sandbox is entered. It loads parts of
+ * itself later. */
 static int compile(const attempt_place *unused)
 {
     static const mgl_cuda_source source = {
@@ -210,7 +211,7 @@ START_TEST(a_kernel_is_compiled)
 {
     int result = try_in_child(compile, false);
     if (result == NOT_THERE)
-        printf("SKIPPED: compiling in the sandbox: NVRTC is not here\n");
+        printf("SKIPPED: compiling in the sandbox: NVRTC is not installed\n");
     else
         ck_assert_int_eq(result, 0);
 }
@@ -229,7 +230,8 @@ START_TEST(it_can_be_entered_again)
 }
 END_TEST
 
-/* A container's filter that refuses the calls of both parts. */
+/* Installs a seccomp filter like that of a container, which denies the system calls of both
+ * mechanisms. */
 static int refuse_both(void)
 {
     struct sock_filter steps[] = {
@@ -259,7 +261,7 @@ START_TEST(a_container_that_refuses_is_told)
 {
     int result = try_in_child(enter_in_container, false);
     if (result == NOT_THERE)
-        printf("SKIPPED: a container: there is no seccomp\n");
+        printf("SKIPPED: container without seccomp\n");
     else
         ck_assert_int_eq(result, 0);
 }
@@ -269,7 +271,7 @@ int main(void)
 {
     mgl_sandbox_look(&has);
     if (has.missing[0])
-        printf("SKIPPED: a part of what the sandbox refuses: %s\n", has.missing);
+        printf("SKIPPED: operations that this machine cannot deny: %s\n", has.missing);
     Suite *suite = suite_create("sandbox");
     TCase *tests = tcase_create("sandbox");
     tcase_set_timeout(tests, 60);

@@ -1,6 +1,6 @@
 /*
- * Geometry of keys and values in the ring (KV_RING): how many positions a page holds, and how many
- * pages an attention takes. Loader, controller and the ring variant use it.
+ * Layout of keys and values in the ring (KV_RING): the positions on a page, and the pages of an
+ * attention task. Used by the loader, the controller and the ring variant.
  */
 #ifndef MGL_DEVICE_ATTENTION_KV_PAGES_CUH
 #define MGL_DEVICE_ATTENTION_KV_PAGES_CUH
@@ -10,9 +10,9 @@
 enum {
     KV_RING = MGL_KV_RING,               /* only with bulk copies */
     KV_SPAN = MGL_KV_SPAN(MGL_HEAD_DIM), /* positions that a warp attends to at once */
-    /* positions whose keys, or whose values, fit a page */
+    /* positions whose keys, or whose values, fit on a page */
     PAGE_POSITIONS = MGL_KV_PAGE_POSITIONS(MGL_HEAD_DIM, MGL_PAGE),
-    /* earlier positions that fit the registers: up to so many need no pages */
+    /* earlier positions that fit in registers; up to this number, no pages are used */
     KV_REGISTERS = MGL_KV_REGISTERS(MGL_HEAD_DIM, MGL_WARPS),
     POSITION_BYTES = MGL_HEAD_DIM * 2 /* bytes of a position's key, or of its value, in 16 bits */
 };
