@@ -95,7 +95,7 @@ static void put_time(const mgl_prompt *p, mgl_text *out)
     mgl_cost_load of = {load->batch, load->context + (MGL_WORKLOAD_TOKENS - 1) / 2.0,
                         MGL_WORKLOAD_TOKENS};
     if (!p->subject->has_costs) {
-        mgl_text_put(out, "not known: nobody measured what steps cost on this device");
+        mgl_text_put(out, "unknown: the cost of steps was not measured on this device");
         return;
     }
     if (mgl_gate_make(p->subject, p->best, &made, NULL) || made.program_count == 0 ||

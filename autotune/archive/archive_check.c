@@ -57,10 +57,10 @@ static mgl_status refuse(const mgl_trial *trial, const char *what, const char *f
 {
     return mgl_fail(
         err, MGL_BAD_INPUT, "archive",
-        "the store says that trial %lld was kept, and its pairs do not bear out its %s%s%s; "
+        "the store records that trial %lld was kept, but its pairs do not confirm its %s%s%s; "
         "nothing is exported: `campaign best -o F` and `campaign submit F` to a new campaign "
-        "measure it anew",
-        (long long)trial->number, what, found[0] ? ": they say " : "", found);
+        "measure it again",
+        (long long)trial->number, what, found[0] ? ": they give " : "", found);
 }
 
 /* Repeats the decision. The store does not record which programs were simpler, so a trial kept

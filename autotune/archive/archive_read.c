@@ -365,7 +365,7 @@ static void check_trial(reader *r, mgl_archive *archive, const mgl_trial *trial)
     else if (trial->number > archive->campaign.trials)
         refuse(r, "the campaign has %lld trials", (long long)archive->campaign.trials);
     else if (parent && !find_trial(archive, parent))
-        refuse(r, "it stands on trial %lld, which does not stand before it", (long long)parent);
+        refuse(r, "its parent is trial %lld, which is not before it", (long long)parent);
     else if ((trial->digest[0] && !is_hash(trial->digest)) ||
              (trial->nonce[0] && !is_hash(trial->nonce)) ||
              (trial->manifest[0] && !is_hash(trial->manifest)))

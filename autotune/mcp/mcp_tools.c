@@ -243,8 +243,8 @@ static mgl_status confine(const mgl_mcp *mcp, const char *key, const char *name,
 {
     if (!mcp->folder_count)
         return mgl_fail(err, MGL_USAGE, key,
-                        "no folder was named that may be read (megalith mcp --folders): hand in "
-                        "the text instead");
+                        "no readable folder was named (megalith mcp --folders): pass the text "
+                        "instead");
     if (realpath(name, path) && may_read(mcp, path))
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, key, "there is no such file in the folders that may be read");

@@ -33,8 +33,8 @@ mgl_status mgl_store_state_folder(mgl_text *out, mgl_error *err)
         mgl_text_format(out, "%s/.local/state/megalith", home);
     else
         return mgl_fail(err, MGL_USAGE, "--store",
-                        "neither XDG_STATE_HOME nor HOME says where campaigns are kept; name a "
-                        "file with --store");
+                        "neither XDG_STATE_HOME nor HOME is set; name a file for "
+                        "campaigns with --store");
     return out->failed ? mgl_fail_memory(err, 0) : MGL_OK;
 }
 
@@ -88,8 +88,8 @@ static mgl_status check_file_system(const char *path, const char *folder, mgl_er
     if (!name)
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, path,
-                    "stands on a network file system (%s), where the store would not be safe; "
-                    "take a --store on a local disk",
+                    "is on a network file system (%s), where a store is not safe; name a "
+                    "--store on a local disk",
                     name);
 }
 

@@ -87,15 +87,16 @@ static const struct {
     mgl_status status;
     const char *text;
 } meanings[] = {
-    {"23505", MGL_USAGE, "stands already"},
+    {"23505", MGL_USAGE, "already exists"},
     {"53200", MGL_SYSTEM, "the server has no memory left; try again later"},
     {"53", MGL_SYSTEM,
      "the server has no room left; what was stored before is kept: make room there, then run the "
      "same command again"},
     {"25006", MGL_SYSTEM, "the store cannot be written: the server or this connection only reads"},
     {"42501", MGL_SYSTEM, "the user of the database may not do that; ask who runs the server"},
-    {"40", MGL_SYSTEM, "another process was in the way; run the same command again"},
-    {"57", MGL_SYSTEM, "the server broke the statement off; run the same command again"},
+    {"40", MGL_SYSTEM,
+     "another process changed the store at the same time; run the same command again"},
+    {"57", MGL_SYSTEM, "the server aborted the statement; run the same command again"},
     {"22021", MGL_BAD_INPUT, "a text cannot be kept in the encoding of the database"},
     {"54", MGL_BAD_INPUT, "a text is too large for the store"},
 };

@@ -40,7 +40,7 @@ static mgl_status fail_disk(const mgl_store *store, mgl_error *err)
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
         return mgl_store_fail(store, SQLITE_FULL, err);
     return mgl_fail(err, MGL_SYSTEM, store->path,
-                    "the disk failed (%s); what was stored before is kept: look at the disk, then "
+                    "the disk failed (%s); what was stored before is kept: check the disk, then "
                     "run the same command again",
                     why ? strerror(why) : sqlite3_errmsg(store->database));
 }
@@ -48,7 +48,7 @@ static mgl_status fail_disk(const mgl_store *store, mgl_error *err)
 static mgl_status fail_constraint(const mgl_store *store, int code, mgl_error *err)
 {
     if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY)
-        return mgl_fail(err, MGL_USAGE, store->path, "stands already (%s)",
+        return mgl_fail(err, MGL_USAGE, store->path, "already exists (%s)",
                         sqlite3_errmsg(store->database));
     if (code == SQLITE_CONSTRAINT_FOREIGNKEY)
         return mgl_store_fail_gone(store, err);

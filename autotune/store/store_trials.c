@@ -141,9 +141,10 @@ mgl_status mgl_store_add_trial(mgl_store *store, mgl_trial *trial, mgl_error *er
     if (!status)
         trial->id = id;
     if (status == MGL_USAGE)
-        return mgl_fail(err, MGL_USAGE, store->path,
-                        "trial %lld of the campaign stands already: another process runs it",
-                        (long long)trial->number);
+        return mgl_fail(
+            err, MGL_USAGE, store->path,
+            "trial %lld of the campaign already exists: another process runs the campaign",
+            (long long)trial->number);
     return status;
 }
 
@@ -325,7 +326,7 @@ mgl_status mgl_store_each_in_line(mgl_store *store, int64_t campaign, mgl_store_
         mgl_trial trial;
         if (++count > MGL_MAX_LINE) {
             q.status = mgl_fail(err, MGL_BAD_INPUT, store->path,
-                                "the incumbents stand on more than %d trials", MGL_MAX_LINE);
+                                "the chain of incumbents has more than %d trials", MGL_MAX_LINE);
             break;
         }
         q.status =

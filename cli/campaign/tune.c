@@ -85,7 +85,7 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
                           uint64_t disk)
 {
     const mgl_campaign_record *c = &t->record;
-    mgl_cli_printf("campaign  %s%s\n", c->name, t->found ? " (goes on)" : "");
+    mgl_cli_printf("campaign  %s%s\n", c->name, t->found ? " (continues)" : "");
     mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
                    c->device, c->target, c->workloads, (long long)c->capacity);
     mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,

@@ -114,5 +114,5 @@ void mgl_cli_tell_end(const mgl_kernel_store *b, const mgl_work_end *end, bool j
         mgl_cli_printf("version %s\n", end->version);
     else
         mgl_cli_printf("%d call%s, the task %s\n", end->calls, mgl_plural((size_t)end->calls),
-                       end->ended ? "ended without a new text" : "goes on");
+                       end->ended ? "ended without a new text" : "continues");
 }

@@ -76,7 +76,7 @@ static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 void mgl_page_put_bash(mgl_text *out)
 {
     put_verbs(out);
-    mgl_text_put(out, "\n# What may stand behind a verb of several words, $1: words.\n"
+    mgl_text_put(out, "\n# The words that may follow verb $1: words.\n"
                       "_megalith_words() {\n    case $1 in\n");
     mgl_page_each_group(out, put_words);
     mgl_text_put(out, "    esac\n}\n\n# Of the verb $1: flags, and whether it takes an operand.\n"

@@ -113,7 +113,7 @@ void mgl_page_put_fish(mgl_text *out)
     mgl_text_put(out, "# The flags of a verb that take a value.\nfunction __megalith_valued\n"
                       "    switch \"$argv\"\n");
     mgl_page_each(out, put_valued);
-    mgl_text_put(out, "    end\nend\n\n# The verbs that other words stand behind.\n"
+    mgl_text_put(out, "    end\nend\n\n# The verbs that are followed by other words.\n"
                       "set -g __megalith_groups");
     mgl_page_each_group(out, put_group);
     mgl_text_put(out, "\n\n");

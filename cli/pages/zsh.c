@@ -91,11 +91,11 @@ void mgl_page_put_zsh(mgl_text *out)
         put_summary(out, mgl_cli_verbs[i]);
     mgl_text_put(out, "        'help:the flags of a verb and an example'\n    )\n"
                       "    _describe -t verbs verb verbs\n}\n\n"
-                      "# What may stand behind a verb of several words, $1: words_of.\n"
+                      "# The words that may follow verb $1: words_of.\n"
                       "_megalith_words() {\n    words_of=()\n    case $1 in\n");
     mgl_page_each_group(out, put_words);
     mgl_text_put(out, "    esac\n    (( $#words_of ))\n}\n\n"
-                      "# What stands behind the verb $1.\n"
+                      "# The word that follows verb $1.\n"
                       "_megalith_verb() {\n    case $1 in\n");
     mgl_page_each(out, put_verb);
     mgl_text_put(out, "    esac\n}\n");

@@ -164,11 +164,11 @@ START_TEST(what_is_known_is_a_duplicate)
     run("prompt merge --task 'Nothing.'", 0, NULL);
     json = submit_json(exported("export merge"), 11);
     ck_assert_str_eq(json_string(&json, "outcome"), "DUPLICATE");
-    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "that it was made of"));
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "from which it was made"));
     ck_assert(cJSON_IsNull(json_at(&json, "checkpoint")));
     mgl_json_clear(&json);
     json = submit_json(exported("export merge --at own"), 11);
-    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "the unit's own text"));
+    ck_assert_ptr_nonnull(strstr(json_string(&json, "diagnostic"), "the unit's original text"));
     mgl_json_clear(&json);
     submit(answer_file(2), 13, "UNMEASURED");
     run("branch merge --name anew --at original", 0, "* anew");
@@ -208,8 +208,8 @@ END_TEST
 
 START_TEST(a_work_has_words_and_what_it_requires)
 {
-    run("prompt merge --task ''", 1, "it has no words");
-    run("prompt merge --task '  '", 1, "it has no words");
+    run("prompt merge --task ''", 1, "the task is empty");
+    run("prompt merge --task '  '", 1, "the task is empty");
     run("prompt merge --task 'One.'", 0, NULL);
     run("prompt head --transform vector_loads", 1, "`parts`, which `refactor` gives");
     run("prompt head --transform nothing", 1, "is no transformation");

@@ -145,7 +145,7 @@ static bool check_guard(const mgl_tokens *t, mgl_scan_fault *fault)
 bool mgl_scan_branches(const mgl_tokens *text, const mgl_tokens *own,
                        const mgl_kernel_launch *launch, mgl_scan_fault *fault)
 {
-    static const char why[] = "what stands behind a condition is compiled in some programs only: "
+    static const char why[] = "code under a condition is compiled in some programs only: "
                               "leave it as it is, and write `if` for a new one";
     size_t at = 0, own_at = 0;
     group ours, theirs;

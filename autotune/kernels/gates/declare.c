@@ -232,9 +232,9 @@ static bool tell_function(const walk *w, const reading *r, size_t at, size_t *ne
     const bool array = returns_array(w, r->paren, at);
     *next = behind(w->list, w->end, at);
     if (!array && !is_named(w, r))
-        return tell_unknown(w, r->paren, "no function that has a type, a name and parameters");
+        return tell_unknown(w, r->paren, "not a function with a type, a name and parameters");
     if (!is(w, at - 1, ")") && !is(w, at - 1, "const") && !array)
-        return tell_unknown(w, at - 1, "a body has to stand right behind the parameters");
+        return tell_unknown(w, at - 1, "a body must follow the parameters directly");
     const mgl_declared declared = {.kind = MGL_DECLARED_FUNCTION,
                                    .name = array ? &w->list[r->paren + 2]
                                                  : name_before(w, r->first, r->paren),
@@ -353,13 +353,13 @@ static bool walk_declaration(walk *w, size_t *at)
         bool done = false;
         size_t next = i + 1;
         if (w->list[i].kind == MGL_TOKEN_BRANCH)
-            return tell_unknown(w, i, "a directive stands within a declaration");
+            return tell_unknown(w, i, "a directive is not allowed in a declaration");
         if (is(w, i, ";")) {
             *at = i + 1;
             return tell_simple(w, &r, i);
         }
         if (is(w, i, ")") || is(w, i, "]") || is(w, i, "}"))
-            return tell_unknown(w, i, "it closes nothing");
+            return tell_unknown(w, i, "it closes no bracket");
         if (is(w, i, "template")) {
             next = behind_angle(w, i + 1);
             if (i == r.first)

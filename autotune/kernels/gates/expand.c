@@ -122,7 +122,7 @@ static bool check_body(expander *x, const macro *m)
     for (size_t i = m->first; i < m->end; i++) {
         const mgl_token *t = &x->in->list[i];
         if (mgl_token_is(t, "asm") || mgl_token_is(t, "static") || mgl_token_is(t, "__shared__"))
-            return refuse(x, i, "does not stand in a macro");
+            return refuse(x, i, "is not allowed in a macro");
         if (t->kind != MGL_TOKEN_MARK)
             continue;
         if (t->text[0] == '#')
@@ -191,7 +191,7 @@ static bool include(expander *x, size_t at, size_t end)
     if (end != at + 3 || x->in->list[at + 2].kind != MGL_TOKEN_STRING)
         return refuse(x, at + 1, "only an #include of \"...\" as the unit's family has it");
     if (x->depth > 0 || x->open_count > (x->open_count > 0 && x->open[0].guard))
-        return refuse(x, at + 1, "an #include stands at file scope, under no condition");
+        return refuse(x, at + 1, "an #include must be at file scope, outside of conditions");
     if (!(mgl_vocabulary_look(x->vocabulary, &x->in->list[at + 2]) & MGL_WORD_INCLUDE))
         return refuse(x, at + 2, "no file that units of this family include");
     return true;
@@ -200,14 +200,14 @@ static bool include(expander *x, size_t at, size_t end)
 static bool pragma(expander *x, size_t at, size_t end)
 {
     if (!is(x->in, at + 2, "unroll"))
-        return refuse(x, at + 1, "of pragmas there is `#pragma unroll` alone");
+        return refuse(x, at + 1, "the only pragma allowed is `#pragma unroll`");
     for (size_t i = at + 3; i < end; i++) {
         const mgl_token *t = &x->in->list[i];
         if (t->kind == MGL_TOKEN_STRING)
             return refuse(x, i, "a string in a pragma");
         if (i > at + 3 && t->kind != MGL_TOKEN_MARK &&
             (t[-1].kind != MGL_TOKEN_MARK || t[-1].text[0] == ')'))
-            return refuse(x, i, "of pragmas there is `#pragma unroll` with one number alone");
+            return refuse(x, i, "the only pragma allowed is `#pragma unroll` with one number");
     }
     return true;
 }
@@ -238,9 +238,9 @@ static bool open_condition(expander *x, size_t at, size_t end)
 static bool go_on_condition(expander *x, size_t at, bool ends)
 {
     if (x->open_count == 0)
-        return refuse(x, at + 1, "there is no #if for it");
+        return refuse(x, at + 1, "has no matching #if");
     if (x->depth != x->open[x->open_count - 1].depth)
-        return refuse(x, at + 1, "brackets that one branch opens have to be closed in it");
+        return refuse(x, at + 1, "brackets opened in a branch must be closed in it");
     if (ends)
         x->open_count--;
     return put_branch(x, &x->in->list[at]);
@@ -264,7 +264,7 @@ static bool take_directive(expander *x, size_t at, size_t end)
         return go_on_condition(x, at, false);
     if (is(t, name, "endif"))
         return go_on_condition(x, at, true);
-    return refuse(x, name, "no directive that a unit may have");
+    return refuse(x, name, "is not a directive that a unit may have");
 }
 
 /* ---- macros -----------------------------------------------------------------------------------
@@ -345,8 +345,8 @@ static bool expand_macro(expander *x, const mgl_tokens *in, size_t *at, macro *m
     arguments a = {0};
     mgl_tokens body = {0}, made = {0};
     if (m->active || depth > MOST_DEPTH)
-        return mgl_scan_refuse(x->fault, name->line, "macro `%.*s` leads back to itself",
-                               name->length, name->text);
+        return mgl_scan_refuse(x->fault, name->line, "macro `%.*s` expands to itself", name->length,
+                               name->text);
     (*at)++;
     bool good = true;
     if (m->takes) {
@@ -361,8 +361,9 @@ static bool expand_macro(expander *x, const mgl_tokens *in, size_t *at, macro *m
     good = good && expand_list(x, &body, &made, depth + 1);
     m->active = false;
     if (good && ends_in_macro(x, &made))
-        good = mgl_scan_refuse(x->fault, name->line, "macro `%.*s` ends in the name of another one",
-                               name->length, name->text);
+        good = mgl_scan_refuse(x->fault, name->line,
+                               "macro `%.*s` ends with the name of another macro", name->length,
+                               name->text);
     for (size_t i = 0; i < made.count && good; i++)
         good = put(x, out, &made.list[i]);
     clear_arguments(&a);
@@ -397,7 +398,7 @@ static bool note_bracket(expander *x, size_t at)
     if (t->kind != MGL_TOKEN_MARK)
         return true;
     if (t->text[0] == '#')
-        return refuse(x, at, "stands outside of a directive");
+        return refuse(x, at, "is only allowed in a directive");
     if (strchr("({[", t->text[0])) {
         if (x->depth == (int)sizeof x->brackets)
             return refuse(x, at, "too many brackets are open");
@@ -428,7 +429,7 @@ static bool expand_lines(expander *x, size_t *at)
     *at = i;
     good = good && expand_list(x, &lines, x->out, 0);
     if (good && i < x->in->count && ends_in_macro(x, &lines))
-        good = refuse(x, i, "stands between a macro and its arguments");
+        good = refuse(x, i, "is between a macro and its arguments");
     mgl_tokens_clear(&lines);
     return good;
 }
@@ -459,7 +460,7 @@ static bool check_left(expander *x)
         const mgl_token *t = &x->out->list[i];
         const macro *m = t->kind == MGL_TOKEN_WORD ? find_macro(x, t) : NULL;
         if (m)
-            return mgl_scan_refuse(x->fault, t->line, "macro `%.*s` stands without its arguments",
+            return mgl_scan_refuse(x->fault, t->line, "macro `%.*s` is used without its arguments",
                                    t->length, t->text);
     }
     return true;

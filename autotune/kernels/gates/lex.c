@@ -115,7 +115,7 @@ static bool skip_line_comment(lexer *l)
     const int line = l->line;
     for (; l->at < l->end && *l->at != '\n'; l->at++)
         if (continuation(l))
-            return mgl_scan_refuse(l->fault, line, "a comment goes on by a backslash");
+            return mgl_scan_refuse(l->fault, line, "a comment is continued by a backslash");
     return true;
 }
 
@@ -141,7 +141,7 @@ static bool skip_blanks(lexer *l)
         const size_t joined = continuation(l);
         if (joined) {
             if (joined > 2)
-                return mgl_scan_refuse(l->fault, l->line, "blanks stand behind a backslash");
+                return mgl_scan_refuse(l->fault, l->line, "blanks follow a backslash");
             l->at += joined;
             l->line++;
         } else if (peek(l, 0) == '\n') {
@@ -258,7 +258,7 @@ static bool take_mark(lexer *l)
     if (is_digraph(l))
         return mgl_scan_refuse(l->fault, l->line, "`%.2s` is a digraph", from);
     if (c == '\\' || c == '@' || c == '$' || c == '`')
-        return mgl_scan_refuse(l->fault, l->line, "`%c` stands outside of a string", c);
+        return mgl_scan_refuse(l->fault, l->line, "`%c` is only allowed in a string", c);
     const bool pair =
         (c == ':' && next == ':') || (c == '-' && next == '>') || (c == '#' && next == '#');
     l->at += pair ? 2 : 1;

@@ -28,7 +28,7 @@ static mgl_status place(const char *folder, const char *name, char path[PATH_MAX
     mgl_text own = {0};
     if (!folder && !mgl_data_folder("overlay", &own))
         return mgl_fail(err, MGL_SYSTEM, "overlay",
-                        "nobody says where it is: set XDG_DATA_HOME or HOME");
+                        "its folder is unknown: set XDG_DATA_HOME or HOME");
     mgl_status status = own.failed
                             ? mgl_fail_memory(err, 1)
                             : mgl_file_path(path, err, "%s/%s", folder ? folder : own.bytes, name);

@@ -68,7 +68,7 @@ static mgl_status take_mark(finding *f, const cursor *c, size_t line_at, const c
     if (!end && !mgl_kernel_region_parse(name, &region))
         return fail_mark(c->line, name, "is no region: launch, macros, device, end", err);
     if (f->ended)
-        return fail_mark(c->line, name, "stands behind the last mark", err);
+        return fail_mark(c->line, name, "is after the last mark", err);
     if (end && f->open == MGL_KERNEL_REGION_COUNT)
         return fail_mark(c->line, name, "ends nothing", err);
     if (!end && f->seen[region])
@@ -203,6 +203,6 @@ mgl_status mgl_kernel_regions_compare(const char *before, size_t before_length, 
         return status;
     if (!in_order(&was) || !in_order(&is))
         return mgl_fail(err, MGL_BAD_INPUT, "line 1",
-                        "the regions stand in another order than launch, macros, device");
+                        "the regions are not in the order launch, macros, device");
     return compare_frames(before, before_length, after, after_length, &was, &is, region, err);
 }

@@ -80,13 +80,13 @@ static bool check_word(scan *s, size_t at)
     if (why)
         return refuse(s, t, why);
     if (is_reserved(t) && !is_allowed(t) && !(bits & MGL_WORD_FAMILY))
-        return refuse(s, t, "is the compiler's, and not on the list of those that a unit may have");
+        return refuse(s, t, "is a name of the compiler that a unit may not use");
     if (bits & MGL_WORD_FAMILY)
         return true;
     if (bits & MGL_WORD_SCHEDULER)
-        return refuse(s, t, "is of the machine's scheduling; take another name for your own");
+        return refuse(s, t, "belongs to the scheduling of the machine; use another name");
     if (member && at > 0 && (bits & MGL_WORD_MEMBER))
-        return refuse(s, t, "is a word of the machine's own memory");
+        return refuse(s, t, "names memory of the machine");
     return true;
 }
 
@@ -102,11 +102,11 @@ static bool check_number(scan *s, const mgl_token *t)
     const bool hex = n > 2 && digits[0] == '0' && tolower((unsigned char)digits[1]) == 'x';
     const bool binary = n > 2 && digits[0] == '0' && tolower((unsigned char)digits[1]) == 'b';
     if (t->length > 60)
-        return refuse(s, t, "is no number that a unit needs");
+        return refuse(s, t, "is not an allowed number");
     if (strchr(digits, '.') || (!hex && strpbrk(digits, "eE")) || (hex && strpbrk(digits, "pP")))
         return true;
     if (strtoull(binary ? digits + 2 : digits, NULL, binary ? 2 : 0) > UINT32_MAX)
-        return refuse(s, t, "has more than 32 bits: addresses are those of the operands");
+        return refuse(s, t, "has more than 32 bits: addresses come from operands");
     return true;
 }
 
@@ -116,7 +116,8 @@ static bool check_binding(scan *s, size_t at)
     size_t i = at + 1;
     while (is(s, i, "&") || is(s, i, "const") || is(s, i, "volatile"))
         i++;
-    return !is(s, i, "[") || refuse(s, &s->tokens->list[at], "[...] takes a type apart");
+    return !is(s, i, "[") ||
+           refuse(s, &s->tokens->list[at], "begins a structured binding, which is not allowed");
 }
 
 static bool check_words(scan *s)
@@ -143,11 +144,11 @@ static bool check_body(scan *s, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         const mgl_token *t = &s->tokens->list[i];
         if (mgl_token_is(t, "static") && !is(s, i + 1, "constexpr"))
-            return refuse(s, t, "keeps something beyond a task");
+            return refuse(s, t, "keeps state beyond a task");
         if (mgl_token_is(t, "__shared__") && s->shared <= 0)
             return refuse(s, t, "needs `need shared: ...` of the launch region");
         if (mgl_token_is(t, "__device__") && !is(s, i - 1, "static"))
-            return refuse(s, t, "stands within a function");
+            return refuse(s, t, "is not allowed in a function");
     }
     return true;
 }

@@ -48,7 +48,7 @@ static bool add_string(statement *a, const mgl_token *t)
         if (c == '\\') {
             c = t->text[++i];
             if (c != 'n' && c != 't')
-                return refuse(a, "is no escape that an instruction needs", t->text + i - 1, 2);
+                return refuse(a, "is not an allowed escape", t->text + i - 1, 2);
             c = c == 'n' ? '\n' : '\t';
         }
         if (a->length + 1 >= sizeof a->text)
@@ -86,7 +86,7 @@ static bool has_name(const statement *a, const char *name, size_t length)
 static bool add_name(statement *a, const char *name, size_t length)
 {
     if (length == 0 || length >= NAME || a->name_count == MOST_NAMES)
-        return refuse(a, "is no name for a register or a label", name, length);
+        return refuse(a, "is not a valid name of a register or a label", name, length);
     memcpy(a->names[a->name_count], name, length);
     a->names[a->name_count++][length] = 0;
     return true;
@@ -110,7 +110,7 @@ static bool read_registers(statement *a, const char *at, const char *end)
         if (at >= end)
             break;
         if (*at == '%') /* of the compiler's own */
-            return refuse(a, "names a register of the compiler's", at, (size_t)(end - at));
+            return refuse(a, "is the name of a register of the compiler", at, (size_t)(end - at));
         const size_t n = name_length(at);
         if (!add_name(a, at, n))
             return false;
@@ -158,13 +158,13 @@ static bool check_mnemonic(statement *a, const char *at, size_t length)
             return refuse(a, what, at, length);
         }
         if (has_part(at, length, list[i].without)) {
-            snprintf(what, sizeof what, "is no form that a unit may have: none of %s",
+            snprintf(what, sizeof what, "is not an allowed form: none of the parts %s is allowed",
                      list[i].without);
             return refuse(a, what, at, length);
         }
         return true;
     }
-    return refuse(a, "is no instruction that a unit may have", at, length);
+    return refuse(a, "is not an allowed instruction", at, length);
 }
 
 /* %%laneid and the like. */
@@ -214,13 +214,13 @@ static bool check_base(statement *a, const char *at, const char *end, const char
                       at, (size_t)(end - at));
     *behind = read_operand(a, at, &index);
     if (index < 0)
-        return refuse(a, "is no operand of the statement", at, (size_t)(*behind - at));
+        return refuse(a, "is not an operand of the statement", at, (size_t)(*behind - at));
     if (a->operands[index].number)
-        return refuse(a, "is an address, and a number: hand in where your own memory is", at,
-                      (size_t)(*behind - at));
-    if (a->operands[index].written)
-        return refuse(a, "is an address, and the statement writes to it: hand in another operand",
+        return refuse(a, "is a numeric address: pass the address of your own memory as an operand",
                       at, (size_t)(*behind - at));
+    if (a->operands[index].written)
+        return refuse(a, "is an address that the statement writes to: use another operand", at,
+                      (size_t)(*behind - at));
     return true;
 }
 
@@ -248,7 +248,7 @@ static bool check_address(statement *a, const char *at, const char *end, const c
                 at++;
             continue;
         }
-        return refuse(a, "is no offset of an address: those are numbers", offset,
+        return refuse(a, "is not an offset of an address: an offset is a number", offset,
                       (size_t)(close - offset));
     }
     return true;
@@ -282,7 +282,7 @@ static bool check_operands(statement *a, const char *at, const char *end)
         if (c == '%' && at[1] == '%') {
             n = name_length(at + 2);
             if (!is_special(at + 2, n))
-                return refuse(a, "is no register that a unit may read", at, n + 2);
+                return refuse(a, "is not a register that a unit may read", at, n + 2);
             at += n + 2;
         } else if (is_operand(at, end)) {
             for (at++; isdigit((unsigned char)*at); at++)
@@ -300,7 +300,7 @@ static bool check_operands(statement *a, const char *at, const char *end)
         } else if (isspace((unsigned char)c) || strchr(",{}+-!|().:", c)) {
             at++;
         } else {
-            return refuse(a, "does not stand in an operand", at, 1);
+            return refuse(a, "is not allowed in an operand", at, 1);
         }
     }
     return true;
@@ -367,7 +367,7 @@ static bool check_instruction(statement *a, const char *at, const char *end)
     if (!strncmp(at, ".reg", 4) && isspace((unsigned char)at[4]))
         return true; /* its names are known */
     if (*at == '.')
-        return refuse(a, "is no directive that a unit may have", at, (size_t)(end - at));
+        return refuse(a, "is not an allowed directive", at, (size_t)(end - at));
     const char *guard = skip_guard(at, end);
     if (guard > at && !check_operands(a, at + 1, guard))
         return false;
@@ -412,10 +412,10 @@ static bool check_template(statement *a)
     if (!comment)
         comment = strstr(a->text, "/*");
     if (comment)
-        return refuse(a, "stands in the text: instructions have no comments", comment, 2);
+        return refuse(a, "is not allowed in the text: instructions have no comments", comment, 2);
     const char *strange = strpbrk(a->text, "\"#\\'`?=&^~");
     if (strange)
-        return refuse(a, "stands in the text", strange, 1);
+        return refuse(a, "is not allowed in the text", strange, 1);
     return each_piece(a, learn_names) && each_piece(a, learn_written) &&
            each_piece(a, check_instruction);
 }
@@ -435,7 +435,7 @@ static bool check_constraint(statement *a, const mgl_token *t)
         i++;
     if (i == length - 1 && strchr("rlhfdnq", at[i]))
         return true;
-    return refuse(a, "is no constraint that a unit may have", t->text, (size_t)t->length);
+    return refuse(a, "is not an allowed constraint", t->text, (size_t)t->length);
 }
 
 /* "r"(x): whether `x` is a number. */

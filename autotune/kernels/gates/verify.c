@@ -81,7 +81,7 @@ static mgl_status pass_regions(passage *p, mgl_error *err)
     if (c->length > MGL_KERNEL_TEXT)
         return refuse(p, MGL_OUTCOME_PARSE, 0, "the text has more than 262,144 bytes");
     if (memchr(c->text, 0, c->length))
-        return refuse(p, MGL_OUTCOME_STATIC_FORBIDDEN, 0, "a byte 0 stands in the text");
+        return refuse(p, MGL_OUTCOME_STATIC_FORBIDDEN, 0, "a byte 0 is not allowed in the text");
     mgl_status status = mgl_kernel_regions_compare(p->before, p->before_length, c->text, c->length,
                                                    c->region, &why);
     return take_failure(p, status, MGL_OUTCOME_REGION_VIOLATION, &why, err);
@@ -96,7 +96,7 @@ static mgl_status pass_duplicate(passage *p, mgl_error *err)
         status = mgl_kernel_hash(p->before, p->before_length, own, err);
     if (status || p->c->value_count > 0 || strcmp(own, p->out->hash) != 0)
         return status;
-    return refuse(p, MGL_OUTCOME_DUPLICATE, 0, "it says what the text says that it was made of");
+    return refuse(p, MGL_OUTCOME_DUPLICATE, 0, "it equals the text from which it was made");
 }
 
 static mgl_status pass_launch(passage *p, mgl_error *err)

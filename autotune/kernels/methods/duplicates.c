@@ -44,7 +44,7 @@ static mgl_status look_at(void *user, const mgl_version_record *r, mgl_error *er
     mgl_status status = compare(l, r->text, strlen(r->text), &same, err);
     if (same)
         mgl_trial_verdict_set(l->out, MGL_OUTCOME_DUPLICATE,
-                              "DUPLICATE: it says what version %.*s says, which was %s%s%s", SHOWN,
+                              "DUPLICATE: it equals version %.*s says, which was %s%s%s", SHOWN,
                               r->id, mgl_outcome_name(r->verdict.outcome),
                               r->verdict.diagnostic[0] ? ": " : "", r->verdict.diagnostic);
     return status;
@@ -62,12 +62,12 @@ mgl_status mgl_duplicates_find(const mgl_duplicates *known, const char *text, si
         status = compare(&l, known->base, known->base_length, &same, err);
     if (same)
         mgl_trial_verdict_set(out, MGL_OUTCOME_DUPLICATE,
-                              "DUPLICATE: it says what the text says that it was made of");
+                              "DUPLICATE: it equals the text from which it was made");
     if (!status && !is_found(&l))
         status = compare(&l, own, own_length, &same, err);
     if (same && !is_found(&l))
         mgl_trial_verdict_set(out, MGL_OUTCOME_DUPLICATE,
-                              "DUPLICATE: it says what the unit's own text says");
+                              "DUPLICATE: it equals the unit's original text");
     if (status || is_found(&l))
         return status;
     return mgl_versions_each(known->versions, look_at, &l, err);

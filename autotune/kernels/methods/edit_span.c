@@ -73,20 +73,19 @@ static void put_part(const void *user, const char *name, size_t length, mgl_text
     const mgl_work *w = s->options.work;
     const struct {
         const char *name, *text;
-    } parts[] = {
-        {"unit", w->unit},
-        {"op", w->op},
-        {"arch", w->arch},
-        {"context", w->context},
-        {"instruction", s->options.instruction},
-        {"region", mgl_kernel_region_name(s->options.region)},
-        {"text", s->text.bytes},
-        {"called", s->called.bytes},
-        {"known", w->known ? w->known : "nothing"},
-        {"broken",
-         s->options.broken
-             ? "The file may be broken behind this call; later calls go on from it."
-             : "The file has to be right behind this call: it is compiled and evaluated."}};
+    } parts[] = {{"unit", w->unit},
+                 {"op", w->op},
+                 {"arch", w->arch},
+                 {"context", w->context},
+                 {"instruction", s->options.instruction},
+                 {"region", mgl_kernel_region_name(s->options.region)},
+                 {"text", s->text.bytes},
+                 {"called", s->called.bytes},
+                 {"known", w->known ? w->known : "nothing"},
+                 {"broken",
+                  s->options.broken
+                      ? "The file may be broken after this call; later calls continue from it."
+                      : "The file must be correct after this call: it is compiled and evaluated."}};
     char key[32];
     mgl_format_into(key, sizeof key, "%.*s", (int)length, name);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -187,7 +187,7 @@ static mgl_status take_code(const mgl_reply *reply, mgl_text *code, mgl_fixups *
     v->outcome = mgl_extract(reply->content.bytes ? reply->content.bytes : "",
                              reply->content.length, fence, 0, &from, &bytes);
     if (v->outcome) {
-        mgl_trial_verdict_set(v, v->outcome, "one ```%s fence is wanted, and %s", fence,
+        mgl_trial_verdict_set(v, v->outcome, "expected one ```%s fence, but %s", fence,
                               v->outcome == MGL_OUTCOME_EXTRACT_NONE
                                   ? "there is none that is closed"
                                   : "there are several that differ");

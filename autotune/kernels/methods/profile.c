@@ -259,7 +259,7 @@ void mgl_profile_hint(const mgl_profile *p, mgl_text *out)
 {
     mgl_class class = mgl_profile_class(p);
     if (class == MGL_CLASS_UNKNOWN) {
-        mgl_text_put(out, "unknown: nothing that is known of it stands out");
+        mgl_text_put(out, "unknown: no measured value stands out");
         return;
     }
     mgl_metric metric = classes[class].metric;

@@ -37,7 +37,7 @@ static mgl_status refuse(const reader *r, const char *what, const char *name)
 static mgl_status check_members(const reader *r, const cJSON *object, const char *const *known)
 {
     if (!cJSON_IsObject(object))
-        return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "an object is wanted");
+        return mgl_fail(r->err, MGL_BAD_INPUT, r->json->file, "must be an object");
     for (const cJSON *at = object->child; at; at = at->next) {
         const char *const *name = known;
         while (*name && strcmp(*name, at->string) != 0)
@@ -52,7 +52,7 @@ static mgl_status get_string(const reader *r, const cJSON *object, const char *k
                              const char **out)
 {
     mgl_status status = mgl_json_get_string(r->json, object, key, true, out, r->err);
-    return !status && !**out ? refuse(r, "nothing stands in", key) : status;
+    return !status && !**out ? refuse(r, "empty:", key) : status;
 }
 
 /* Reads a name: letters, digits, '_', '-' and '.', starting with a letter. */
@@ -79,10 +79,10 @@ static mgl_status get_names(const reader *r, const cJSON *object, const char *ke
         if (!cJSON_IsString(at) || !at->valuestring[0] || out->count == MGL_MAX_NAMES)
             return refuse(r, "a list of names is wanted for", key);
         if (mgl_names_have(out, at->valuestring))
-            return refuse(r, "it is given twice:", at->valuestring);
+            return refuse(r, "given twice:", at->valuestring);
         out->names[out->count++] = at->valuestring;
     }
-    return !status && wanted && !out->count ? refuse(r, "nothing stands in", key) : status;
+    return !status && wanted && !out->count ? refuse(r, "empty:", key) : status;
 }
 
 /* ---- parts of a transformation --------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static mgl_status read_tunable(const reader *r, const cJSON *object, void *to_tu
         int64_t *to = &out->values[out->count++];
         status = mgl_json_item_int(r->json, at, out->name, 0, 1 << 20, to, r->err);
         if (!status && out->count > 1 && to[0] <= to[-1])
-            return refuse(r, "values rise, but not those of", out->name);
+            return refuse(r, "values must be in ascending order:", out->name);
     }
     return !status && !out->count ? refuse(r, "no values of", out->name) : status;
 }
@@ -182,14 +182,14 @@ static mgl_status read_lists(const reader *r, mgl_transformation *t)
         status = read_list(r, "passes", read_pass, t->passes, sizeof *t->passes, MGL_MAX_PASSES,
                            &t->pass_count);
     if (!status && !t->pass_count)
-        status = refuse(r, "nothing stands in", "passes");
+        status = refuse(r, "empty:", "passes");
     if (!status && t->passes[t->pass_count - 1].may_break)
-        status = refuse(r, "what stands behind the last pass is evaluated: may_break is false in",
+        status = refuse(r, "the text after the last pass is evaluated: may_break must be false in",
                         t->passes[t->pass_count - 1].name);
     for (int i = 1; i < t->tunable_count && !status; i++)
         for (int j = 0; j < i && !status; j++)
             if (!strcmp(t->tunables[i].name, t->tunables[j].name))
-                status = refuse(r, "it is given twice:", t->tunables[i].name);
+                status = refuse(r, "given twice:", t->tunables[i].name);
     return status;
 }
 

@@ -289,7 +289,7 @@ static mgl_status parse_directive(mgl_ptx_parser *p)
 static mgl_status open_block(mgl_ptx_parser *p)
 {
     if (p->depth >= MGL_PTX_MAX_DEPTH)
-        return mgl_ptx_complain(p, "blocks stand too deep in each other");
+        return mgl_ptx_complain(p, "blocks are nested too deeply");
     if (!MGL_PTX_GROW(p, scopes, scope_list))
         return mgl_fail_memory(p->err, sizeof *p->ptx->scopes);
     p->ptx->scopes[p->ptx->scope_list.count] = p->scope;

@@ -142,11 +142,11 @@ mgl_status mgl_kernel_store_begin(mgl_kernel_store *w, const mgl_kernel_store_be
 {
     const mgl_transformation *t = NULL;
     if (o->transformation && o->task)
-        return mgl_fail(err, MGL_USAGE, "--task", "a work is a transformation or a task");
+        return mgl_fail(err, MGL_USAGE, "--task", "give a transformation or a task, not both");
     if (o->region && !o->task)
-        return mgl_fail(err, MGL_USAGE, "--region", "is that of a --task");
+        return mgl_fail(err, MGL_USAGE, "--region", "needs --task");
     if (o->task && !o->task[strspn(o->task, " \t\r\n")])
-        return mgl_fail(err, MGL_USAGE, "--task", "it has no words: they say what is to be done");
+        return mgl_fail(err, MGL_USAGE, "--task", "the task is empty; describe what to do");
     mgl_status status = find_ready(o, w, &t, err);
     if (!status && o->drop && mgl_kernel_session_state(w->bench).open)
         status = mgl_kernel_session_drop(w->bench, err);
@@ -178,7 +178,7 @@ mgl_status mgl_kernel_store_make_branch(mgl_kernel_store *w, const char *name, c
                                         mgl_error *err)
 {
     if (at && !name)
-        return mgl_fail(err, MGL_USAGE, "--at", "is where a new branch begins: --name says which");
+        return mgl_fail(err, MGL_USAGE, "--at", "needs --name, the name of the new branch");
     if (!name)
         return MGL_OK;
     return mgl_versions_make_branch(mgl_kernel_session_versions(w->bench), name, at, err);

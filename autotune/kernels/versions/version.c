@@ -470,7 +470,8 @@ mgl_status mgl_versions_make_branch(mgl_versions *c, const char *branch, const c
         status = resolve(c, at, id, err);
     if (!status && at && stands[0] && strcmp(stands, id) != 0)
         status = mgl_fail(err, MGL_USAGE, branch,
-                          "the branch stands elsewhere: take another name, or check it out first");
+                          "the branch already exists at another version: use another name, or "
+                          "check it out first");
     if (!status && !stands[0])
         status = write_line(c, "branches/", branch, id, err);
     return status ? status : move_head(c, branch, err);

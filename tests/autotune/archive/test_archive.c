@@ -367,7 +367,7 @@ static const struct {
     void (*forge)(mgl_trial *);
     const char *says;
 } forged[] = {
-    {forge_outcome, "its outcome: they say REGRESSION"},
+    {forge_outcome, "its outcome: they give REGRESSION"},
     {forge_gain, "its gain"},
     {forge_interval, "its interval"},
     {forge_p_value, "its p value"},
@@ -434,7 +434,7 @@ static const struct {
     {"\"number\":3,", "\"number\":0,", "above that of the trial before"},
     {"\"number\":8,", "\"number\":3,", "above that of the trial before"},
     {"\"number\":3,", "\"number\":3,\"extra\":0,", "keys that this version does not know"},
-    {"\"parent\":8", "\"parent\":9", "does not stand before it"},
+    {"\"parent\":8", "\"parent\":9", "which is not before it"},
     {"\"outcome\":\"OK\"", "\"outcome\":\"WON\"", "the name of an outcome"},
     {"\"digest\":\"", "\"digest\":\"x", "\"digest\""},
     {"\"commit_id\":\"", "\"commit_id\":\"/", "\"commit_id\""},

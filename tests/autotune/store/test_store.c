@@ -337,7 +337,7 @@ START_TEST(number_that_stands_is_refused)
     add_number(1, 10);
     store_fill_trial(campaign.id, 1, 20, &trial);
     ck_assert_int_eq(mgl_store_add_trial(store, &trial, &err), MGL_USAGE);
-    says("trial 1 of the campaign stands already");
+    says("trial 1 of the campaign already exists");
     ck_assert_int_eq(store_count_whole(store, campaign.id, 10), 1);
     mgl_trial_clear(&trial);
 }
