@@ -237,7 +237,7 @@ static void put_real(const mgl_real_facts *real, mgl_text *out)
     if (!real->checked)
         return;
     mgl_text_format(out,
-                    "; on the real checkpoint %d of %d replies part, %.5f nats a token, the "
+                    "; on the real checkpoint %d of %d replies differ, %.5f nats a token, the "
                     "default %.5f",
                     real->parted, real->texts, real->nll, real->nll_default);
 }

@@ -49,7 +49,7 @@ static mgl_status export_text(const char *operand, const void *options, mgl_erro
 const mgl_cli_verb mgl_cli_kernel_export_verb = {
     .name = "kernel export",
     .operand = "UNIT",
-    .summary = "prints the text of a version or the unit's own text, or the whole version as JSON",
+    .summary = "prints the text of a version or the original text, or the whole version as JSON",
     .example = "  megalith kernel export merge -o merge.cuh",
     .notes = MGL_CLI_PLACE_NOTES,
     MGL_CLI_VERB_OPTIONS,

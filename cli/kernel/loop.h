@@ -65,8 +65,9 @@
 
 /* The meaning of NAME, for help. */
 #define MGL_CLI_PLACE_NOTES                                                                        \
-    "NAME is a branch, the id of a version or at least the first eight digits of the id, or own, " \
-    "which is the unit's own text. A branch without versions is also at own."
+    "NAME is a branch, the id of a version, at least the first eight digits of the id, or "        \
+    "`original`, which is the unit's original text. A branch without versions is also at "         \
+    "`original`."
 
 typedef struct mgl_cli_ask {
     const char *proposer, *url, *model, *key_file;

@@ -11,7 +11,7 @@
 
 #define MGL_CLI_KERNEL_TEXT_OPTIONS(X)                                                             \
     X(file, text, "--text", "FILE", 0, 0, "the whole text of the unit")                            \
-    X(file, before, "--before", "FILE", 0, 0, "text that it was made from (the unit's own text)")  \
+    X(file, before, "--before", "FILE", 0, 0, "text from which it was made (the original)")        \
     X(text, region, "--region", "launch|macros|device", 0, 0,                                      \
       "the only region that may differ (all)")                                                     \
     X(list, tune, "--tune", "NAME=N", 0, 0, "set a tunable of the launch region (its first value)")

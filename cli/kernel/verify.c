@@ -12,7 +12,7 @@
     X(flag, scan_only, "--scan-only", NULL, 0, 0, "stop before the compiler")                      \
     X(text, ptx, "--ptx", "F.ptx", 0, 0, "write the PTX of the text to this file")                 \
     X(text, base_ptx, "--base-ptx", "F.ptx", 0, 0,                                                 \
-      "write the PTX of the unit's own text to this file, for `kernel ptx learn`")                 \
+      "write the PTX of the unit's original text to this file, for `kernel ptx learn`")            \
     X(text, device, "--device", "none|cuda|cuda:N", 0, 0,                                          \
       "device that checks and times the text; none: stop before (none)")                           \
     X(flag, correctness_only, "--correctness-only", NULL, 0, 0, "stop before timing")              \

@@ -193,7 +193,7 @@ START_TEST(own_is_the_text_of_the_unit)
     run("log merge --at wide", 2, "no version yet");
     run("log merge --at own", 2, "and no version");
     run("checkout merge --at own", 0, "main original");
-    run("branch merge --name original", 1, "it names the unit's own text");
+    run("branch merge --name original", 1, "it names the unit's original text");
     mgl_json json = run_json("export merge", 0);
     ck_assert_str_eq(json_string(&json, "id"), "original");
     ck_assert(cJSON_IsNull(json_at(&json, "outcome")));

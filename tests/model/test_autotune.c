@@ -1,4 +1,6 @@
-/* Searching by the public header alone: a campaign of a small model in a store of its own. */
+/* Tests of mgl_autotune by the public header alone: campaigns of a small model, each in its own
+ * store.
+ */
 #include "base/memory.h"
 #include "megalith.h"
 #include "tests/autotune/agents/stub_server.h"
@@ -74,7 +76,7 @@ START_TEST(a_campaign_makes_its_trials)
 }
 END_TEST
 
-/* Nothing is measured: the best is what the campaign began with. */
+/* Nothing is measured, so the best program is the one with which the campaign began. */
 START_TEST(without_a_device_nothing_is_kept)
 {
     mgl_autotune_options options = without_device();
@@ -134,7 +136,7 @@ END_TEST
 static stub_server *server;
 static char key_file[240];
 
-/* One that proposes this, whatever it is asked. */
+/* Options with a chat proposer whose endpoint always gives this answer. */
 static mgl_autotune_options with_chat(const stub_answer *answer, mode_t mode)
 {
     mgl_autotune_options options = without_device();
@@ -228,8 +230,8 @@ END_TEST
 
 typedef struct ear {
     int starts, trials, ends;
-    int64_t last;       /* trial */
-    mgl_cancel *cancel; /* set at trial `until`, where that is not 0 */
+    int64_t last;       /* number of the last trial */
+    mgl_cancel *cancel; /* set at trial `until`; 0: never */
     int64_t until;
     bool spoken; /* every trial had an outcome, every event a text */
 } ear;
@@ -288,7 +290,7 @@ END_TEST
 
 /* ---- a device -------------------------------------------------------------------------------- */
 
-/* A CPU tells what is correct, in workers: this program, started anew. */
+/* Candidates run on the CPU in workers, which are new processes of this program. */
 START_TEST(workers_of_this_program_execute)
 {
     ear heard = {.spoken = true};
@@ -408,7 +410,7 @@ START_TEST(a_report_without_memory_is_told)
     mgl_autotune_options options = without_device();
     mgl_status status = MGL_NO_MEMORY;
     options.trials = 1;
-    run(&options); /* so that what is counted is little more than the report */
+    run(&options); /* so that most of the counted allocations are of the report */
     for (uint64_t n = 1; status; n += 1 + n / 8) {
         mgl_alloc_fail_at(n, true);
         status = mgl_autotune(&options, NULL, NULL, &report, &err);
@@ -418,7 +420,7 @@ START_TEST(a_report_without_memory_is_told)
 }
 END_TEST
 
-/* Before any call of mgl_autotune_is_worker. */
+/* Checks that devices are rejected before the first call of mgl_autotune_is_worker. */
 static int refuse_devices(void)
 {
     mgl_autotune_options options = without_device();
@@ -433,7 +435,7 @@ int main(int argc, char **argv)
 {
     int code = argc == 1 ? refuse_devices() : 0;
     if (code)
-        fprintf(stderr, "a program that has no workers was not refused: %s\n", err.message);
+        fprintf(stderr, "a program that has no workers was not rejected: %s\n", err.message);
     if (code || mgl_autotune_is_worker(argc, argv, &code))
         return code;
     Suite *suite = suite_create("autotune");

@@ -44,8 +44,9 @@ static mgl_status confine(mgl_process *process, mgl_error *err)
     mgl_status status = mgl_process_get(process, &question, &sandbox, sizeof sandbox, err);
     if (status || sandbox.seccomp || sandbox.landlock)
         return status;
-    return mgl_fail(err, MGL_SYSTEM, "sandbox",
-                    "this machine has none: a text that somebody proposes is not compiled here");
+    return mgl_fail(
+        err, MGL_SYSTEM, "sandbox",
+        "this machine has no sandbox (seccomp or Landlock): proposed texts are not compiled");
 }
 
 static mgl_status start(const mgl_kernel_options *options, mgl_process **out, mgl_error *err)
@@ -105,7 +106,8 @@ static mgl_status read_log(const mgl_kernel_job *job, const mgl_wire_kernel_repo
         return MGL_OK;
     }
     if (!mgl_kernel_log_resources(log, &out->resources) && !strncmp(job->arch, "sm_", 3))
-        return mgl_fail(err, MGL_DEVICE, "nvrtc", "ptxas says nothing of registers");
+        return mgl_fail(err, MGL_DEVICE, "nvrtc",
+                        "the log of ptxas does not contain the registers");
     out->ptx = mgl_strndup(ptx, wire->ptx_length);
     out->ptx_length = wire->ptx_length;
     return out->ptx ? MGL_OK : mgl_fail_memory(err, wire->ptx_length);

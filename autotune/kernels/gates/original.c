@@ -88,9 +88,10 @@ static mgl_status compile(const mgl_kernel_unit *unit, const mgl_kernel_job *job
     mgl_status status = mgl_kernel_compile(&own, options, out, err);
     if (status || out->done)
         return status;
-    return mgl_fail(err, MGL_SYSTEM, unit->file,
-                    "the unit's own text does not compile, so there is nothing to compare with: %s",
-                    out->verdict.diagnostic);
+    return mgl_fail(
+        err, MGL_SYSTEM, unit->file,
+        "the unit's original text does not compile, so there is nothing to compare with: %s",
+        out->verdict.diagnostic);
 }
 
 mgl_status mgl_kernel_compile_original(const mgl_kernel_unit *unit, const mgl_program *program,

@@ -311,10 +311,10 @@ static mgl_status find_id(const mgl_versions *c, const char *name, char id[MGL_S
     if (!status && count != 1)
         status = mgl_fail(
             err, MGL_BAD_INPUT, name,
-            count ? "several versions begin so: give more digits"
+            count ? "several versions begin with these digits: give more digits"
                   : "there is no branch and no version of that name: `megalith "
-                    "kernel log` has them (eight digits of an id at least), and `original` "
-                    "is the unit's own text");
+                    "kernel log` lists them; give at least eight digits of an id, or `original` "
+                    "for the unit's original text");
     return status;
 }
 
@@ -344,10 +344,10 @@ static mgl_status get_original(const mgl_versions *c, mgl_version_record *out, m
 {
     if (!c->original)
         return mgl_fail(err, MGL_BAD_INPUT, mgl_version_original,
-                        "the unit's own text is not known");
+                        "the unit's original text is unknown");
     *out = (mgl_version_record){.unit = c->unit,
                                 .transformation = "",
-                                .note = "the unit's own text",
+                                .note = "the unit's original text",
                                 .arch = "",
                                 .text = c->original,
                                 .provides = ""};
@@ -396,9 +396,10 @@ mgl_status mgl_versions_log(const mgl_versions *c, const char *name, mgl_version
     mgl_version_record now, next;
     mgl_status status = mgl_versions_get(c, name, &now, err);
     if (!status && mgl_version_is_original(&now))
-        status = mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
-                          name && is_original(name) ? "it is the unit's own text, and no version"
-                                                    : "the branch has no version yet");
+        status =
+            mgl_fail(err, MGL_BAD_INPUT, name ? name : c->branch,
+                     name && is_original(name) ? "it is the unit's original text, and no version"
+                                               : "the branch has no version yet");
     for (int i = 0; i < MOST_LOGGED && !status; i++) {
         status = tell(user, &now, err);
         if (status || !now.parent_count)
@@ -463,7 +464,7 @@ mgl_status mgl_versions_make_branch(mgl_versions *c, const char *branch, const c
     mgl_status status = check_branch_name(branch, err);
     if (!status && is_original(branch))
         status = mgl_fail(err, MGL_USAGE, branch,
-                          "it names the unit's own text: take another name for a branch");
+                          "it names the unit's original text: use another name for a branch");
     if (!status)
         status = look_branch(c, branch, stands, err);
     if (!status && (at || !stands[0]))

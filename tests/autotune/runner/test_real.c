@@ -126,7 +126,7 @@ START_TEST(a_good_winner_passes)
     ck_assert_double_eq_tol(last.real.nll, last.real.nll_default, MGL_REAL_NLL);
     ck_assert_ptr_nonnull(strstr(line.bytes, "; on the real checkpoint "));
     ok(mgl_answer_check_final(store, &tune.record, &err));
-    is_reported("; on the real checkpoint 0 of 32 replies part, ");
+    is_reported("; on the real checkpoint 0 of 32 replies differ, ");
 }
 END_TEST
 
