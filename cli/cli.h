@@ -160,8 +160,8 @@ typedef struct mgl_cli_verb {
     /* `options` is the verb's struct options. A failure with an empty err->message means that the
      * verb has already printed the error. */
     mgl_status (*run)(const char *operand, const void *options, mgl_error *err);
-    /* The words of a verb of several words. Each is a verb ("campaign list") with its own options
-     * and help. If there are words, only `name`, `summary` and `example` of the other fields are
+    /* The subcommands of a verb. Each is a verb with its own options and help, such as "campaign
+     * list". If there are subcommands, only `name`, `summary` and `example` of the other fields are
      * used. */
     const struct mgl_cli_verb *const *words; /* (word_count); NULL: none */
     size_t word_count;

@@ -89,7 +89,7 @@ static void print_lines(const mgl_cli_verb *verb)
                    *verb->lines[i].argument ? verb->lines[i].argument : NULL, verb->lines[i].help);
 }
 
-/* The words of a verb of several words. */
+/* Prints the subcommands of a verb. */
 static void print_words(const mgl_cli_verb *verb)
 {
     mgl_cli_printf("usage: megalith %s WORD ... [flags]\n\n%s\n\n", verb->name, verb->summary);

@@ -180,7 +180,7 @@ static int run_verb(const mgl_cli_verb *verb, int argc, char **argv)
     return report(verb->name, status, json, &err);
 }
 
-/* Runs a verb of several words. The next word names the verb. */
+/* Runs a verb with subcommands. The next word names the subcommand. */
 static int run_word(const mgl_cli_verb *verb, int argc, char **argv)
 {
     mgl_error err = {0};

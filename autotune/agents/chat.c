@@ -1,9 +1,9 @@
 /*
  * Implements the chat proposer. A request is built from the state at the time it is sent. Answers
- * arrive in any order and are queued as proposals until the campaign asks for one. Each failure is
- * a PROPOSER_ or EXTRACT_ outcome of a message in the store. It delays the next request as the
- * endpoint demands, and never ends a campaign. Requests stop only for a rejected key, a used-up
- * budget, or too many failures in a row.
+ * arrive in any order and are queued as proposals until the campaign asks for one. A failure is
+ * stored as a message with a PROPOSER_ or EXTRACT_ outcome. It delays the next request by the time
+ * that the endpoint demands, and never ends a campaign. Requests stop only for a rejected key, a
+ * used-up budget, or too many failures in a row.
  */
 #include "autotune/agents/chat.h"
 
@@ -43,7 +43,7 @@ typedef struct chat {
     asked flights[MGL_HTTP_MAX_FLIGHTS];
     mgl_proposal ready[READY]; /* (ready_count) queued answers */
     int ready_count;
-    char *lines[HISTORY]; /* the last trials; a ring that starts at `oldest` */
+    char *lines[HISTORY]; /* ring buffer of the last trials; `oldest` is the index of the first one */
     int line_count, oldest;
     mgl_proposal best;
     int64_t best_number;
@@ -53,7 +53,7 @@ typedef struct chat {
     double not_before;        /* clock time in seconds */
     bool refused;             /* no more requests: the key was rejected, or too many failures */
     struct {
-        mgl_outcome outcome; /* failure of the endpoint; OK: it answers */
+        mgl_outcome outcome; /* last failure of the endpoint; MGL_OUTCOME_OK: no failure */
         bool refused, spent;
     } told;       /* the last reported state */
     int answered; /* requests in a row without a failure of the endpoint */
@@ -168,7 +168,8 @@ static mgl_status ask(chat *c, uint64_t seed, mgl_error *err)
 
 /* ---- reading an answer ----------------------------------------------------------------------- */
 
-/* Adds the moves of an answer to those of the best proposal. */
+/* Makes an answer relative to the best program: puts the moves of the best proposal before the
+ * moves of the answer, and sets its parent. */
 static mgl_status stand_on_best(const chat *c, mgl_proposal *proposal, mgl_error *err)
 {
     mgl_moves added = proposal->moves;
@@ -230,8 +231,8 @@ static void tell(const chat *c, const char *format, ...)
         c->options.on_event(c->options.user, &event);
 }
 
-/* Reports one line per change of state. A bad answer is not a failure of the endpoint; an answer
- * without content is. */
+/* Reports one line when the endpoint starts to fail, fails in another way, or works again. An
+ * answer without content counts as a failure of the endpoint; an unusable answer does not. */
 static void tell_change(chat *c, const mgl_completion *a)
 {
     bool fails = mgl_completion_is_endpoint(a->verdict.outcome) ||
@@ -239,7 +240,7 @@ static void tell_change(chat *c, const mgl_completion *a)
                  (a->verdict.outcome == MGL_OUTCOME_PROPOSER_SCHEMA && !a->content);
     mgl_outcome now = fails ? a->verdict.outcome : MGL_OUTCOME_OK;
     c->answered = fails ? 0 : c->answered + 1;
-    if (!fails && c->answered < c->options.flights) /* requests of the same time may still fail */
+    if (!fails && c->answered < c->options.flights) /* other requests in flight may still fail */
         return;
     if (now == c->told.outcome && c->refused == c->told.refused)
         return;
@@ -419,7 +420,7 @@ static void close_chat(mgl_proposer *self)
     mgl_free(c);
 }
 
-/* Everything except the endpoint. */
+/* Makes the proposer without its HTTP client. */
 static chat *make_chat(const mgl_chat_options *options)
 {
     chat *c = mgl_alloc_zero(1, sizeof *c);

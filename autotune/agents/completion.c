@@ -1,4 +1,5 @@
-/* Implements completion.h. */
+/* Implements completion.h: JSON of requests and responses, outcomes of failed requests, and the
+ * delay after a failure. */
 #include "autotune/agents/completion.h"
 
 #include "base/format.h"

@@ -1,6 +1,7 @@
 /*
- * Implements extract.h in one pass over the lines. A small stack contains the open fences; each
- * closed fence is a candidate of its preference. The time is linear in the length of the text.
+ * Implements extract.h in one pass over the lines. A small stack contains the open fences. A fence
+ * that closes becomes a candidate: the first fence with the requested tag wins, else the longest
+ * fence. The time is linear in the length of the text.
  */
 #include "autotune/agents/extract.h"
 
@@ -21,11 +22,11 @@ typedef struct fence {
     size_t count;
     const char *info; /* (info_bytes) the text after the marks, without surrounding blanks */
     size_t info_bytes;
-    bool tagged;      /* it has the requested tag */
+    bool tagged;      /* the fence has the requested tag */
     const char *body; /* start of the next line */
 } fence;
 
-/* The best candidate of one preference. */
+/* The best candidate so far among the tagged fences, or among all other fences. */
 typedef struct fenced_text {
     const char *from; /* (bytes) NULL: none */
     size_t bytes;
@@ -189,7 +190,7 @@ static void take_fence(scan *s, const fence *f, const line *l)
     if (top && f->mark == top->mark && f->count >= top->count && !f->info_bytes)
         close_fence(s, l->from);
     else if (top && top->tagged && f->tagged && f->mark == top->mark && f->count == top->count)
-        s->open[s->depth - 1] = *f; /* the fence before it was left open */
+        s->open[s->depth - 1] = *f; /* the tagged fence before this one was never closed: drop it */
     else if (!top || (!top->tagged && f->info_bytes && s->depth < DEPTH))
         s->open[s->depth++] = *f;
 }

@@ -252,7 +252,7 @@ static mgl_http_end end_of(const flight *f, int result)
     return result ? MGL_HTTP_FAILED : MGL_HTTP_DONE;
 }
 
-/* Returns a request that ended. */
+/* Fills *out with the response of an ended request, and frees the entry of the request. */
 static mgl_status finish(mgl_http *http, const mgl_curl_message *message, mgl_http_response *out,
                          mgl_error *err)
 {

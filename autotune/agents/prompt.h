@@ -22,7 +22,7 @@ typedef struct mgl_prompt {
 
 /* A template by its path; "": none. */
 const char *mgl_prompt_find(const char *name);
-/* Fills a template: replaces each {{name}} by what `put` appends for it. */
+/* Fills a template: replaces each {{name}} by the text that `put` appends for this name. */
 typedef void mgl_prompt_put_fn(const void *user, const char *name, size_t length, mgl_text *out);
 void mgl_prompt_fill(const char *text, mgl_prompt_put_fn *put, const void *user, mgl_text *out);
 

@@ -124,7 +124,7 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Returns the sum to which an outcome belongs. */
+/* Returns the group count to which trials with this outcome belong. */
 static int64_t *find_sum(mgl_answer_counts *counts, mgl_outcome outcome)
 {
     if (outcome == MGL_OUTCOME_DUPLICATE)

@@ -23,7 +23,8 @@ mgl_status mgl_answer_proposal(mgl_json_out *out, const mgl_proposal *proposal, 
 typedef struct mgl_answer_counts {
     int64_t of[MGL_OUTCOME_COUNT];
     int64_t kept, not_kept, refused, incorrect, unmeasured;
-    int64_t duplicates, unreadable; /* DUPLICATE and PARSE, not counted as refused */
+    int64_t duplicates, unreadable; /* trials with outcome DUPLICATE and PARSE; not included in
+                                     * `refused` */
 } mgl_answer_counts;
 mgl_status mgl_answer_count(mgl_store *store, int64_t campaign, mgl_answer_counts *out,
                             mgl_error *err);
@@ -72,8 +73,8 @@ void mgl_answer_final_line(const mgl_answer_final_facts *facts, mgl_text *out);
 
 /* Kind of the event that reports a quarantine. Its old name is in base/aliases.def. */
 #define MGL_QUARANTINED_EVENT "quarantined"
-/* Writes "condemned": the incumbents that final measurements found incorrect; and the line form of
- * one. */
+/* Writes "condemned": the incumbents that final measurements found incorrect. The second function
+ * writes one of them as a text line. */
 mgl_status mgl_answer_quarantined(mgl_json_out *out, mgl_store *store, int64_t campaign,
                                   mgl_error *err);
 void mgl_answer_quarantined_line(const mgl_trial *trial, mgl_text *out);
@@ -81,8 +82,9 @@ void mgl_answer_quarantined_line(const mgl_trial *trial, mgl_text *out);
 /* Writes a JSON text as a member, without its line ends. */
 void mgl_answer_json(mgl_json_out *out, const char *key, const char *json);
 
-/* The incumbent and its gain over the default: the sum of the log gains of all keeps, because each
- * was measured against the one before. number 0: the default. */
+/* The incumbent and its gain over the default. Each kept trial was measured against the incumbent
+ * before it, so the gain is the sum of the log gains of all kept trials. number 0: the default is
+ * the incumbent. */
 typedef struct mgl_answer_best_facts {
     int64_t number; /* number of the trial */
     double gain;    /* 0.031: 3.1 % faster */
@@ -91,9 +93,9 @@ typedef struct mgl_answer_best_facts {
 } mgl_answer_best_facts;
 mgl_status mgl_answer_find_best(mgl_store *store, const mgl_campaign_record *campaign,
                                 mgl_answer_best_facts *out, mgl_error *err);
-/* Whether `final` is a correct measurement of that trial against the default. Any other gain over
- * the default is a sum of steps, which tends to be too large (selection bias): each step was kept
- * because its measurement was high. */
+/* Whether `final` is a correct measurement of that trial against the default. Otherwise the gain
+ * over the default is only the sum of the steps. That sum tends to be too large (selection bias),
+ * because a step is kept only if its measured gain is high. */
 bool mgl_answer_is_final_of(const mgl_answer_final_facts *final, int64_t number);
 /* Writes the line about the incumbent's gain: the final measurement, or a note that it is missing,
  * and the sum of the steps. `best->number` is not 0. */

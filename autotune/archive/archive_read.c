@@ -129,7 +129,7 @@ static void read_outcome(reader *r, const cJSON *item, const char *name, mgl_out
         refuse(r, "\"%s\" must be the name of an outcome", name);
 }
 
-/* Config and moves are part of the proposal, which has its own form. */
+/* Reads a field. Config and moves are skipped, because the member "proposal" contains them. */
 static void read_field(reader *r, const cJSON *item, const mgl_field *field, void *at)
 {
     const mgl_field_kind kind = field->kind;

@@ -53,7 +53,7 @@ static void put_bits(mgl_json_out *out, const char *key, uint64_t bits)
     mgl_json_out_string(out, key, digits);
 }
 
-/* Config and moves are part of the proposal, which has its own form. */
+/* Writes a field. Config and moves are skipped, because the member "proposal" contains them. */
 static void put_field(mgl_json_out *out, const char *key, const mgl_field *field, const void *at)
 {
     const mgl_field_kind kind = field->kind;
@@ -260,7 +260,7 @@ static mgl_status put_all(mgl_store *store, const mgl_campaign_record *campaign,
             mgl_workloads_parse(campaign->workloads ? campaign->workloads : "", &workloads, err);
     if (status)
         return status;
-    /* Of another manifest only the digest is known, and not the version. */
+    /* If the campaign has another manifest, only its digest is known, not its version. */
     bool ours = !strcmp(campaign->manifest, mgl_frozen_digest());
     archiving a = {out, campaign->incumbent, workloads.count, ours, 0};
     mgl_json_out_begin(out, MGL_ARCHIVE_SCHEMA);

@@ -89,8 +89,8 @@ static int list_sequences(const mgl_subject *subject, mgl_candidate *c, int *seq
     return count;
 }
 
-/* Rejects knobs and moves outside the space. They must keep the values with which the campaign
- * began. */
+/* Rejects a proposal that changes knobs or moves outside the campaign's space. Such knobs must keep
+ * the values with which the campaign began. */
 static mgl_status check_space(const mgl_subject *subject, const mgl_proposal *proposal,
                               mgl_error *why)
 {
@@ -280,8 +280,8 @@ static mgl_status check_machine(const mgl_plan *plan, mgl_candidate *c, mgl_erro
                                 &why, err);
 }
 
-/* Predicts times. A program that the cost model cannot price has no prediction, which is no
- * failure. */
+/* Predicts times. If the cost model cannot price a program, its prediction stays 0, and the
+ * candidate is not rejected. */
 void mgl_gate_predict(const mgl_subject *subject, mgl_candidate *c)
 {
     const mgl_workloads *all = &subject->workloads;

@@ -53,8 +53,8 @@
 
 enum { MAX_PAIRS = MGL_CONTROL_PAIRS, MAX_AVERAGES = MAX_PAIRS * (MAX_PAIRS + 1) / 2 };
 
-#define HOPE_LEVEL    0.05  /* chance that a stage ends a candidate with a sufficient gain */
-#define SHOWN_LEVEL   0.025 /* level on each side of intervals that decide nothing */
+#define HOPE_LEVEL    0.05  /* chance that a stage ends a candidate whose true gain is sufficient */
+#define SHOWN_LEVEL   0.025 /* level on each side of the 95 % intervals, which are only shown */
 #define CONTROL_LEVEL 0.005 /* error level on each side of the 99 % interval */
 #define CLOCKS_DIFFER 0.01  /* relative to the faster clock */
 

@@ -128,7 +128,7 @@ static bool has_knob(const mgl_search_space *space, const char *name)
 void mgl_search_space_admit(const mgl_schedule_config *config, const mgl_schedule_config *start,
                             mgl_search_space *space)
 {
-    for (int k = 0; k < MGL_PLAIN_KNOBS; k++) { /* queue knobs are already there */
+    for (int k = 0; k < MGL_PLAIN_KNOBS; k++) { /* the space already contains the queue knobs */
         mgl_knob knob = knob_of(k);
         const int value = mgl_knob_get(config, k);
         if (knob.changes_format || has_knob(space, knob.name) || is_no_search_s(knob.name, value))

@@ -40,8 +40,8 @@ static mgl_status read_options(const char *text, mgl_subject *out, mgl_error *er
     return status;
 }
 
-/* Finds measured costs. Costs belong to one device model, not to an architecture. Without a device,
- * returns those of the device that was measured for the target. */
+/* Finds measured costs. Costs belong to one device model, not to an architecture. If the campaign
+ * has no device, uses the costs of the device that was measured for the target. */
 static bool find_costs(const mgl_campaign_record *record, const mgl_target *target, mgl_costs *out)
 {
     const char *device;

@@ -58,9 +58,10 @@ typedef struct mcp_tool {
     const char *name, *title, *what;
     const mcp_param *params; /* (count) */
     int count;
-    bool writes; /* available only with allow_trials; what it works in is opened for writing */
-    /* Writes the members of the answer's object; an error message goes to the agent. Exactly one is
-     * set: a tool alone, in the campaign that the arguments name, or in a kernel store. */
+    bool writes; /* available only with allow_trials; its session or campaign is opened for writing */
+    /* Exactly one function is set: `run` for a tool that opens nothing, `in_campaign` for a tool on
+     * the campaign that the arguments name, or `in_store` for a tool on a kernel store. It writes
+     * the members of the answer's object. An error message goes to the agent. */
     mgl_status (*run)(const mcp_call *call, mgl_json_out *out, mgl_error *err);
     mgl_status (*in_campaign)(const mcp_call *call, mcp_campaign *campaign, mgl_json_out *out,
                               mgl_error *err);

@@ -123,8 +123,8 @@ static void put_interval(const axes *a, double x, double lo, double hi, const ch
 
 /* ---- trajectory ------------------------------------------------------------------------------ */
 
-/* Chooses the range: slower trials get at most a quarter of the height, and at least two
- * percent. */
+/* Chooses the range of the gain axis. The part below zero is at most a quarter of the height, or 2
+ * percent if that is more. */
 static axes find_axes(const report_facts *f)
 {
     axes a = {.last = find_last(f), .low = -.5, .high = .5, .height = TALL};

@@ -12,7 +12,8 @@
 /* The value of a trial: the log of its speed relative to the campaign's default. */
 typedef struct report_point {
     int64_t number;
-    float value, lo, hi; /* of measured trials with interval; of predictions all equal */
+    float value, lo, hi; /* a measured trial has an interval [lo, hi]; a prediction has three equal
+                          * values */
     float gain;          /* relative to the incumbent of its time */
     mgl_outcome outcome;
     bool measured, kept, control;

@@ -70,7 +70,7 @@ static mgl_status play_proposal(const mgl_subject *subject, const mgl_proposal *
     return status;
 }
 
-/* Keeps only errors with which the report must fail. */
+/* Returns the errors that must fail the report. All other errors become MGL_OK. */
 static mgl_status keep_grave(mgl_status status)
 {
     return status == MGL_NO_MEMORY || status == MGL_SYSTEM ? status : MGL_OK;

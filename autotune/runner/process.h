@@ -56,7 +56,7 @@ void mgl_process_close(mgl_process *process); /* kills the process; NULL is allo
  * was killed. mgl_process_close is still required. */
 bool mgl_process_finish(mgl_process *process, double limit_s);
 pid_t mgl_process_id(const mgl_process *process);
-/* False after it was killed or found dead. */
+/* False after the process was killed or was found to have ended. */
 bool mgl_process_lives(const mgl_process *process);
 
 /* The body of a request: two parts, each of which may be empty. */

@@ -1,10 +1,11 @@
 /*
- * Evolve: an evolutionary search. It makes local steps (propose_near.c) from the best program until
- * these stop helping. Then every second proposal is a child of a population of correct programs,
- * kept or not. From a poor start it begins with children, and if the cost model finds a much better
- * program, with that (propose_far.c). A child changes one to three knobs of a member, appends
- * moves, or crosses its config with another member's. Knobs and kinds of moves that helped are
- * drawn more often, and rejected ones less often.
+ * Evolve: an evolutionary search. It makes local steps (propose_near.c) from the best program
+ * until these stop helping. Then every second proposal is a child of a population of correct
+ * programs, kept or not. If the start is poor (propose.h), the search begins with children. It
+ * begins with a far step (propose_far.c) if the cost model finds a much better program. A child
+ * changes one to three knobs of a member, appends moves, or crosses its config with another
+ * member's. Knobs and kinds of moves that helped are drawn more often, and rejected ones less
+ * often.
  *
  * Basin hopping (Wales and Doye, "Global Optimization by Basin-Hopping", 1997): after PLATEAU
  * trials without an improvement the search makes a large change of a good member, and continues

@@ -1,8 +1,8 @@
 /*
- * The interface of proposers, which suggest the next trial. A proposer has only its own knowledge:
- * no clock, no device, no verdict, no file. The campaign asks for proposals, and passes every trial
- * to every proposer: its own trials, those of others, and those of earlier runs when the campaign
- * resumes. Implemented by propose_*.c, tune_run.c (external) and the chat proposer.
+ * The interface of proposers, which suggest the next trial. A proposer uses only the trials that
+ * it has learned: no clock, no device, no file. The campaign asks for proposals, and passes every
+ * trial to every proposer: its own trials, those of others, and those of earlier runs when the
+ * campaign resumes. Implemented by propose_*.c, tune_run.c (external) and the chat proposer.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_PROPOSER_H
 #define MGL_AUTOTUNE_SEARCH_PROPOSER_H

@@ -1,4 +1,4 @@
-/* Implements keeper.h. */
+/* Implements keeper.h: hash-named object files, folder locks, and atomic replacement of documents. */
 #include "autotune/store/keeper.h"
 
 #include "base/aliases.h"

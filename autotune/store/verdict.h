@@ -37,8 +37,8 @@ bool mgl_outcome_parse(const char *name, mgl_outcome *out);
 
 /* Whether the candidate ran and computed the model's result, kept or not, timed or not. */
 bool mgl_outcome_is_correct(mgl_outcome outcome);
-/* Whether others may go on from it: it is correct, or it passed all gates and no device was
- * available. */
+/* Whether further work may start from the candidate: it is correct, or it passed all gates and no
+ * device was available. */
 bool mgl_outcome_is_good(mgl_outcome outcome);
 
 /* ---- the verdict ----------------------------------------------------------------------------- */

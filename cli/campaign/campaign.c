@@ -1,6 +1,6 @@
 /*
- * megalith campaign WORD: lists the words of `campaign`, and implements what they share: opening a
- * campaign, parsing sizes, printing a campaign's state.
+ * megalith campaign WORD: lists the subcommands of `campaign`, and implements their shared
+ * functions: opening a campaign, parsing sizes, printing a campaign's state.
  */
 #include "cli/campaign/campaign.h"
 
@@ -159,7 +159,7 @@ mgl_status mgl_cli_campaign_put(mgl_json_out *out, mgl_store *store, const mgl_c
     return status ? status : mgl_answer_put_predicted(out, store, c, err);
 }
 
-/* ---- words of the verb ----------------------------------------------------------------------- */
+/* ---- subcommands ----------------------------------------------------------------------------- */
 
 static const mgl_cli_verb *const words[] = {
 #define MGL_X(name) &mgl_cli_campaign_##name##_verb,

@@ -1,6 +1,6 @@
 /*
- * Declares what `tune` and the words of `campaign` share: options, opening a store and a campaign,
- * running a campaign, and detached runs.
+ * Declares what `tune` and the subcommands of `campaign` share: options, opening a store and a
+ * campaign, running a campaign, and detached runs.
  */
 #ifndef MGL_CLI_CAMPAIGN_CAMPAIGN_H
 #define MGL_CLI_CAMPAIGN_CAMPAIGN_H

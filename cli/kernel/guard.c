@@ -1,4 +1,4 @@
-/* megalith kernel guard: lists the words that run the gates before the compiler on texts. */
+/* megalith kernel guard: lists the subcommands, which run or test the gates before the compiler. */
 #include "cli/kernel/kernel.h"
 
 static const mgl_cli_verb *const words[] = {

@@ -1,6 +1,6 @@
 /*
- * Lists the words of `kernel` and `kernel guard`, and declares their verbs. Each verb is in a file
- * of its name in cli/kernel/.
+ * Lists the subcommands of `kernel` and `kernel guard`, and declares their verbs. Each verb is in
+ * a file of its name in cli/kernel/.
  */
 #ifndef MGL_CLI_KERNEL_KERNEL_H
 #define MGL_CLI_KERNEL_KERNEL_H
@@ -8,7 +8,7 @@
 #include "autotune/kernels/gates/kernel_show.h"
 #include "cli/cli.h"
 
-/* The words of the proposal loop: they work on a kernel session (kernel/loop.h). */
+/* The subcommands of the proposal loop: they work on a kernel session (kernel/loop.h). */
 #define MGL_CLI_KERNEL_LOOP_WORDS(X)                                                               \
     X(transform)                                                                                   \
     X(prompt)                                                                                      \
@@ -37,7 +37,7 @@
 MGL_CLI_KERNEL_WORDS(MGL_CLI_DECLARE)
 #undef MGL_CLI_DECLARE
 
-/* The words of `kernel guard`. */
+/* The subcommands of `kernel guard`. */
 #define MGL_CLI_KERNEL_GUARD_WORDS(X)                                                              \
     X(scan)                                                                                        \
     X(selftest)

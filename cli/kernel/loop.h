@@ -15,14 +15,14 @@
     X(text, folder, "--folder", "DIR", 0, 0,                                                       \
       "folder of all kernel sessions (kernels in XDG_DATA_HOME)")
 
-/* Options of words that read a kernel session or move a branch. */
+/* Options of subcommands that read a kernel session or move a branch. */
 #define MGL_CLI_PLACE_OPTIONS(X)                                                                   \
     MGL_CLI_FOLDER_OPTION(X)                                                                       \
     X(text, transformations, "--transformations", "DIR", 0, 0,                                     \
       "folder of your own transformations (transformations in XDG_DATA_HOME)")
 #define MGL_CLI_ARCH_OPTION(X) X(text, arch, "--arch", "A", 0, 0, "sm_80, sm_90a, sm_100a (sm_90a)")
 
-/* Options of words that pass texts through the gates. */
+/* Options of subcommands that pass texts through the gates. */
 #define MGL_CLI_BENCH_OPTIONS(X)                                                                   \
     MGL_CLI_PLACE_OPTIONS(X)                                                                       \
     MGL_CLI_ARCH_OPTION(X)                                                                         \
@@ -31,7 +31,7 @@
       "device that checks what passes the compiler (none)")                                        \
     X(flag, no_sandbox, "--no-sandbox", NULL, 0, 0, "run texts without a sandbox")
 
-/* Options of words that give a proposer the profile of a text. */
+/* Options of subcommands that give a proposer the profile of a text. */
 #define MGL_CLI_PROFILE_OPTIONS(X)                                                                 \
     X(file, ncu, "--ncu", "F.csv", 0, 0, "output of `ncu --csv` for the text to change")           \
     X(text, kernel, "--kernel", "NAME", 0, 0,                                                      \

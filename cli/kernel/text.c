@@ -1,4 +1,5 @@
-/* Implements what the words of `kernel` share for texts and gates; see kernel/text.h. */
+/* Implements kernel/text.h: reads texts with their tunables, opens the device of the gates, and
+ * prints verdicts. */
 #include "cli/kernel/text.h"
 
 #include <math.h>

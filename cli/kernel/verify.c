@@ -1,6 +1,6 @@
 /*
- * megalith kernel verify UNIT: passes a text of a micro-kernel through the gates before a device
- * and, with --device, through the gates on the device.
+ * megalith kernel verify UNIT: passes a text of a micro-kernel through the gates that need no
+ * device and, with --device, through the gates on the device.
  */
 #include "api/cancel.h"
 #include "cli/kernel/text.h"

@@ -64,7 +64,7 @@ static void put_verbs(mgl_text *out)
     mgl_text_put(out, "help'\n");
 }
 
-/* A verb of several words, with its words. */
+/* A verb with subcommands, and their names. */
 static void put_words(mgl_text *out, const mgl_cli_verb *verb)
 {
     mgl_text_format(out, "    '%s') words='", verb->name);

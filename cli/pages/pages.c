@@ -20,7 +20,8 @@ static const struct format {
                {"fish", mgl_page_put_fish},
                {"man", mgl_page_put_manual}};
 
-/* Visits a verb and its words: the groups, or the verbs with flags. */
+/* Visits a verb and its subcommands: if `groups`, only verbs with subcommands, else only the
+ * others. */
 static void visit(mgl_text *out, const mgl_cli_verb *verb, bool groups, mgl_page_fn *each)
 {
     if ((verb->words != NULL) == groups)

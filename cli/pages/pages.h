@@ -19,7 +19,7 @@ void mgl_page_put_manual(mgl_text *out);
 /* Visits each verb that has flags: "run", "campaign list", "kernel ptx diff". */
 typedef void mgl_page_fn(mgl_text *out, const mgl_cli_verb *verb);
 void mgl_page_each(mgl_text *out, mgl_page_fn *each);
-/* Visits each verb that has words: "campaign", "kernel", "kernel ptx". */
+/* Visits each verb that has subcommands: "campaign", "kernel", "kernel ptx". */
 void mgl_page_each_group(mgl_text *out, mgl_page_fn *each);
 
 /* Appends a text for a shell's single-quoted string: a backslash is put before each character of

@@ -1,9 +1,9 @@
 /*
- * Scan of conditional compilation. The gates compile and run only some programs, whose constants
- * select the branches, so a text could hide anything in other branches. Therefore the content of
- * conditionals must equal the unit's original text, token by token. Conditions on the text's own
- * tunables are free, because their values are chosen with the text. The include guard of the file
- * is not a condition: it has one branch, the whole file.
+ * Scan of conditional compilation. The gates compile and run only some programs. The constants of
+ * a program select the branches, so a text could hide forbidden code in a branch that the gates
+ * never compile. Therefore the content of conditionals must equal the unit's original text, token
+ * by token. Conditions on the text's own tunables are free, because their values are chosen with
+ * the text. The include guard of the file is not a condition: it has one branch, the whole file.
  */
 #include "autotune/kernels/gates/scan.h"
 
@@ -58,7 +58,7 @@ static bool is_tunable(const mgl_token *word, const mgl_kernel_launch *launch)
     return false;
 }
 
-/* Whether the operands of a directive are only tunables and numbers. */
+/* Whether a condition is free: its operands are only tunables and numbers. */
 static bool is_free(const mgl_tokens *t, size_t at, size_t end, const mgl_kernel_launch *launch)
 {
     for (size_t i = at + 2; i < end; i++)
@@ -68,8 +68,8 @@ static bool is_free(const mgl_tokens *t, size_t at, size_t end, const mgl_kernel
     return true;
 }
 
-/* The end of the group that starts at `at`; *free: all its conditions are free. With unbalanced
- * conditions, the end of the text; another check rejects these. */
+/* Returns the end of the group that starts at `at`. *free: all conditions of the group are free. If
+ * the conditions are unbalanced, returns the end of the text; another check rejects such a text. */
 static size_t group_end(const mgl_tokens *t, size_t at, const mgl_kernel_launch *launch, bool *free)
 {
     int depth = 0;

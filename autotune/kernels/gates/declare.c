@@ -138,7 +138,8 @@ static bool walk_type(walk *w, const reading *r, size_t at, size_t *next)
     if (!tell(w, r, MGL_DECLARED_TYPE, named && is_word(w, name) ? &w->list[name] : NULL))
         return false;
     if (!named && w->of_file && is(w, r->key, "union") && is(w, end, ";") &&
-        !tell(w, r, MGL_DECLARED_VARIABLE, NULL)) /* its members are variables */
+        !tell(w, r, MGL_DECLARED_VARIABLE, NULL)) /* the members of an anonymous union are variables
+                                                   * of the enclosing scope */
         return false;
     walk inner = *w;
     inner.end = end > at ? end - 1 : end;

@@ -20,7 +20,7 @@ typedef enum mgl_declared_kind {
 
 typedef struct mgl_declared {
     mgl_declared_kind kind;
-    const mgl_token *name; /* NULL for an unnamed type */
+    const mgl_token *name; /* declared at file scope; false: in a type */
     const char *why;       /* for MGL_DECLARED_UNKNOWN: what is not understood */
     int line;
     bool of_file; /* false: in a type */

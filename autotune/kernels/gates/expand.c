@@ -1,4 +1,5 @@
-/* See expand.h. */
+/* Implements expand.h: checks the directives of a text, and expands its function-like and
+ * object-like macros recursively. */
 #include "autotune/kernels/gates/expand.h"
 
 #include <stdio.h>
@@ -10,14 +11,15 @@ enum { MOST_MACROS = 256, MOST_PARAMETERS = 16, MOST_DEPTH = 32, MOST_TOKENS = 1
 
 typedef struct macro {
     mgl_token name;
-    bool takes; /* arguments */
+    bool takes; /* the macro has arguments */
     mgl_token parameters[MOST_PARAMETERS];
     int parameter_count;
-    size_t first, end; /* its body, in the text's words */
-    bool active;       /* it is being put in */
+    size_t first, end; /* tokens of its body in the text */
+    bool active;       /* the macro is being expanded; a second use is recursive */
 } macro;
 
-/* A condition that is open: brackets may not be closed below, and have to be as many at its end. */
+/* An open conditional. Each of its branches must close exactly the brackets that it opens. `depth`
+ * is the number of brackets that are open at the #if. */
 typedef struct condition {
     int line, depth;
     bool guard; /* the include guard of the file */
@@ -33,7 +35,7 @@ typedef struct expander {
     condition open[MOST_DEPTH];
     int open_count;
     size_t guard_at;    /* the #define of the include guard, if there is one */
-    char brackets[256]; /* (depth) that are open */
+    char brackets[256]; /* (depth) the brackets that are open */
     int depth;
     bool failed; /* memory ran out */
 } expander;
@@ -70,7 +72,7 @@ static bool starts_with(const mgl_token *t, const char *start)
 
 const char *mgl_scan_own_name(const mgl_vocabulary *vocabulary, const mgl_token *name)
 {
-    /* of the words that the kernel's macros make of others */
+    /* the prefixes of names that the kernel's macros make by joining words */
     static const char *const starts[] = {"MGL_",   "mgl_",     "OP_",      "FAMILY_",  "VARIANT_",
                                          "HAS_",   "prepare_", "finish_",  "consume_", "do_",
                                          "AHEAD_", "NEEDS_",   "PREPARE_", "ALONE_",   "CONSUME_",
@@ -91,7 +93,7 @@ const char *mgl_scan_own_name(const mgl_vocabulary *vocabulary, const mgl_token 
 /* ---- directives -------------------------------------------------------------------------------
  */
 
-/* Behind the directive whose `#` is at `at`. */
+/* Returns the position after the directive whose `#` is at `at`. */
 static size_t behind_line(const mgl_tokens *t, size_t at)
 {
     for (at++; at < t->count && !t->list[at].starts; at++)
@@ -108,7 +110,8 @@ static macro *find_macro(const expander *x, const mgl_token *name)
     return NULL;
 }
 
-/* #define GUARD right behind #ifndef GUARD, of a name that the unit has. */
+/* Whether the directive is the #define of the include guard: it directly follows #ifndef GUARD, and
+ * the unit's original text contains the name. */
 static bool is_guard(const expander *x, size_t at, size_t end)
 {
     return x->open_count == 1 && x->open[0].guard && at == x->guard_at && end == at + 3 &&
@@ -283,7 +286,7 @@ static void clear_arguments(arguments *a)
 
 static bool expand_list(expander *x, const mgl_tokens *in, mgl_tokens *out, int depth);
 
-/* Reads the arguments behind the `(` at *at; *at is behind the `)` then. */
+/* Reads the arguments of a macro, from the `(` at *at. Moves *at after the closing `)`. */
 static bool read_arguments(expander *x, const mgl_tokens *in, size_t *at, arguments *a)
 {
     int depth = 0;
@@ -310,7 +313,7 @@ static bool read_arguments(expander *x, const mgl_tokens *in, size_t *at, argume
     return mgl_scan_refuse(x->fault, in->list[*at].line, "a macro's arguments do not end");
 }
 
-/* The body with arguments in place of parameters. */
+/* Copies the body of a macro with the expanded arguments in place of the parameters. */
 static bool substitute(expander *x, const macro *m, const arguments *a, int line, mgl_tokens *out,
                        int depth)
 {
@@ -337,7 +340,7 @@ static bool ends_in_macro(const expander *x, const mgl_tokens *made)
     return m && m->takes;
 }
 
-/* A macro's name at *at; *at is behind what it takes then. */
+/* Expands the macro whose name is at *at. Moves *at after the name and its arguments. */
 static bool expand_macro(expander *x, const mgl_tokens *in, size_t *at, macro *m, mgl_tokens *out,
                          int depth)
 {
@@ -415,7 +418,8 @@ static bool note_bracket(expander *x, size_t at)
     return true;
 }
 
-/* The words up to the next directive, as one list: a macro's arguments may be on several lines. */
+/* Expands all tokens up to the next directive as one list, because the arguments of a macro may be
+ * on several lines. */
 static bool expand_lines(expander *x, size_t *at)
 {
     mgl_tokens lines = {0};
@@ -453,7 +457,8 @@ static bool expand(expander *x)
     return x->depth == 0 || mgl_scan_refuse(x->fault, last, "brackets are open at the end");
 }
 
-/* A name that stays may get arguments from a macro of the kernel. */
+/* Rejects a macro name that was not expanded: the text after a macro of the kernel could become its
+ * arguments. */
 static bool check_left(expander *x)
 {
     for (size_t i = 0; i < x->out->count; i++) {

@@ -87,7 +87,7 @@ typedef struct copy {
     char *text; /* (length) */
     size_t length;
     mgl_tokens tokens;
-    mgl_scan_fault fault; /* fault of the lexer: there are no tokens after it */
+    mgl_scan_fault fault; /* fault of the lexer: the text after the fault has no tokens */
 } copy;
 
 static mgl_status read_words(copy *c, mgl_error *err)
@@ -184,7 +184,7 @@ static bool is_of_form(const mgl_scan_fault *fault)
 
 /* ---- the whole guard ------------------------------------------------------------------------- */
 
-/* False: the launch region cannot be read, so the amount is unknown. */
+/* Finds the declared amount of shared memory in bytes. False: the launch region cannot be read. */
 static bool find_shared(const char *text, size_t length, int64_t *out)
 {
     mgl_kernel_launch launch;

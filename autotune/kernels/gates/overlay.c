@@ -36,7 +36,7 @@ static mgl_status place(const char *folder, const char *name, char path[PATH_MAX
     return status;
 }
 
-/* The texts of the folder, whose path gets written to `path`. */
+/* Describes the folder of the texts as a keeper. `path` receives the folder's path. */
 static mgl_status find_texts(const char *folder, char path[PATH_MAX], mgl_keeper *out,
                              mgl_error *err)
 {
@@ -131,7 +131,7 @@ static const char *behind_tunable(const char *at, const char *directive, bool va
     return *at == '\n' ? at + 1 : NULL;
 }
 
-/* The text without the tunable definitions around it: the text that the gates checked. */
+/* Returns the text without the tunable definitions around it. The gates checked this part. */
 static const char *find_body(const char *text, size_t *length)
 {
     const char *at = text, *next, *end = text + strlen(text), *line;
@@ -284,7 +284,7 @@ static mgl_status put_value(mgl_json_out *out, const char *key, const char *valu
     return status;
 }
 
-/* Writes what read_body reads. */
+/* Writes the members that read_body reads: base, text, evidence and before. */
 static mgl_status put_body(mgl_json_out *out, const mgl_overlay_entry *entry, mgl_error *err)
 {
     mgl_json_out_string(out, "base", entry->base);
@@ -331,7 +331,7 @@ static void take_out(mgl_overlay *overlay, int at)
     overlay->entries[--overlay->count] = (mgl_overlay_entry){0};
 }
 
-/* Describes an entry as the `before` of the text that replaces it. */
+/* Prints an entry as JSON. The entry that replaces it stores this JSON as its `before`. */
 static mgl_status describe_before(const mgl_overlay_entry *entry, char **out, mgl_error *err)
 {
     mgl_json_out json = {0};

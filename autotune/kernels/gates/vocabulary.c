@@ -51,7 +51,7 @@ static void note(mgl_vocabulary *v, const mgl_token *word, unsigned bits)
 
 /* ---- the sources ----------------------------------------------------------------------------- */
 
-/* The source that is read, and the kind of its words. */
+/* The source that is being read, and the kinds of its words. */
 typedef struct reading {
     mgl_vocabulary *to;
     bool scheduler, own;
@@ -85,7 +85,7 @@ static bool note_declared(void *user, const mgl_declared *d)
     return true;
 }
 
-/* Adds all words, and removes those of directives from the list. */
+/* Records all words of a source. Then removes the tokens of directives from the list. */
 static void note_words(reading *r, mgl_tokens *tokens, unsigned bits)
 {
     size_t kept = 0;

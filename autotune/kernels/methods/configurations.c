@@ -13,7 +13,7 @@ typedef struct search {
     int seen_count, most;
 } search;
 
-/* Measured or else predicted microseconds; 0: neither is known. */
+/* Returns the measured microseconds, else the predicted ones; 0: neither is known. */
 static double speed_of(const mgl_configuration *c)
 {
     const mgl_facts *facts = &c->verdict.facts;

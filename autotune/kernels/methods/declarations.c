@@ -205,8 +205,8 @@ static bool tell(void *user, const mgl_declared *d)
         put_enumerator(f, name);
     else
         return true;
-    if (d->kind != MGL_DECLARED_FUNCTION) /* functions may be overloaded, so their names stay
-                                           * wanted */
+    if (d->kind != MGL_DECLARED_FUNCTION) /* a function may have overloads, so more declarations of
+                                           * its name may follow */
         wanted->kind = MGL_TOKEN_BRANCH;
     return true;
 }

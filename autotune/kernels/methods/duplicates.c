@@ -9,7 +9,7 @@ enum { SHOWN = 12 /* digits of an id */ };
 
 typedef struct looking {
     const mgl_duplicates *known;
-    char hash[MGL_SHA256_HEX]; /* of the text that is looked for */
+    char hash[MGL_SHA256_HEX]; /* hash of the text to look for */
     mgl_trial_verdict *out;
 } looking;
 
@@ -27,8 +27,8 @@ static mgl_status compare(const looking *l, const char *text, size_t length, boo
     return status;
 }
 
-/* Whether the gates would find nothing new today: same architecture, and at least the same gates
- * ran. */
+/* Whether the verdict of a version is still complete: it has the same architecture, and every gate
+ * that would run now was run then. */
 static bool counts(const mgl_duplicates *known, const mgl_version_record *r)
 {
     return !strcmp(r->arch, known->arch) && (!known->compiles || r->verdict.facts.registers > 0) &&

@@ -1,8 +1,8 @@
 /*
  * The evaluator interface of the loops that change a micro-kernel (pass engine, script engine). A
- * loop hands in a text and gets a verdict. The loops contain no compiler and no device code. The
- * evaluator behind the interface is gate_evaluator.h, or a table in a test. Also has the digest
- * that identifies a text.
+ * loop passes a text to the evaluator and gets a verdict. The loops contain no compiler and no
+ * device code. The evaluator behind the interface is gate_evaluator.h, or a table in a test. This
+ * header also declares the digest that identifies a text.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_EVALUATOR_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_EVALUATOR_H

@@ -1,17 +1,17 @@
 /*
  * Feedback loop (generate, check, repair): sends a request to a model, evaluates the text of the
- * answer, and puts the verdict into the next request. The loop ends at the first good text, or when
- * the calls are used up. Edit spans run one loop each.
+ * answer, and puts the verdict into the next request. The loop ends at the first good text, or
+ * when the calls are used up. Edit spans run one loop each.
  *
- * A request starts with the role and the contract and ends with the clean task. Between them are
- * the last two failed attempts. Each shows its error (MGL_MAX_DIAGNOSTIC bytes) before its text.
- * Other attempts and logs are not sent. If the model repeats an earlier text, the text is not
- * evaluated again. The next request then has a higher temperature and a token limit 1.5 times as
- * large.
+ * A request starts with the role and the contract, and ends with the task. Between them are the
+ * last two failed attempts. An attempt consists of its error (at most MGL_MAX_DIAGNOSTIC bytes)
+ * and then its text. Other attempts and logs are not sent. If the model repeats an earlier text,
+ * the text is not evaluated again. The next request then has a higher temperature and a token
+ * limit 1.5 times as large.
  *
- * The loop is a state machine: `body` makes a request and `take` consumes an answer. The answer may
- * therefore come a day later from another process. `run` executes the loop to its end. The same
- * answers give the same requests.
+ * The loop is a state machine: `body` makes a request and `take` consumes an answer. The answer
+ * may therefore come a day later from another process. `run` executes the loop to its end. The
+ * same answers give the same requests.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_FEEDBACK_H
@@ -31,8 +31,8 @@ enum {
 
 /* One call, reported when it has ended. All pointers are borrowed. */
 typedef struct mgl_feedback_call {
-    int number;          /* of the loop's calls, from 1; a failed request has the number of the
-                          * call that it was made for */
+    int number;          /* number of the call in the loop, from 1; a failed request and its retry
+                          * have the same number */
     const char *request; /* the body; NULL: the answer was handed in without a request */
     const mgl_reply *reply;
     mgl_fixups fixups;

@@ -1,4 +1,5 @@
-/* The library of transformation.h: the built-in transformations and scripts, and a user's own. */
+/* Implements the library of transformation.h: reads the built-in transformations and scripts and
+ * the user's own files, and finds them by name. */
 #include "autotune/kernels/methods/transformation.h"
 
 #include "base/file.h"

@@ -12,7 +12,7 @@ struct mgl_pass_engine {
     const mgl_transformation *transformation;
     mgl_text text;
     int pass, region;    /* current position */
-    int calls;           /* of the edit spans that have ended */
+    int calls;           /* calls of the edit spans that have ended */
     mgl_edit_span *span; /* NULL: done */
     mgl_trial_verdict verdict;
     bool any, failed;
@@ -48,7 +48,7 @@ static mgl_status insert_in(const mgl_transformation *t, mgl_kernel_region regio
         return status;
     size_t first = regions.of[region].first, end = regions.of[region].end;
     put_body(t, region, text->bytes + first, end - first, &body);
-    if (body.length > end - first) /* else there is nothing to insert */
+    if (body.length > end - first) /* equal lengths: there is nothing to insert */
         status = mgl_kernel_region_replace(text->bytes, text->length, region, body.bytes,
                                            body.length, &made, err);
     bool changed = !status && made.length > 0;
@@ -243,7 +243,7 @@ void mgl_pass_engine_write(const mgl_pass_engine *p, mgl_json_out *out, const ch
     mgl_json_out_close_object(out);
 }
 
-/* Checks that the place is one of the transformation's. */
+/* Checks that the transformation has the saved pass and region. */
 static mgl_status check_place(const mgl_pass_engine *p, int64_t pass, int64_t region,
                               const mgl_json *json, mgl_error *err)
 {

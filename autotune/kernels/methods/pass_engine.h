@@ -1,9 +1,9 @@
 /*
- * Pass engine: runs one transformation on a text. First its inserts, then its passes in order. A
- * pass runs one edit span per region, with one call plus retries. If a pass may leave a broken
- * text, only changes outside the region are rejected. After all other passes the work's evaluator
- * evaluates the text, and the retries of the pass's last region repair what it rejects. The last
- * pass is always evaluated.
+ * Pass engine: runs one transformation on a text. The engine first applies the inserts, and then
+ * runs the passes in order. A pass runs one edit span per region. Each edit span has one call plus
+ * retries. A pass that may leave a broken text rejects an answer only for changes outside the
+ * region. After any other pass, and always after the last pass, the evaluator evaluates the text.
+ * If it rejects the text, the retries of the pass's last region repair the text.
  *
  * Like the feedback loop, the engine is a state machine with `body` and `take`; `run` executes it
  * to its end. Its state can be saved between two calls. The script engine and kernel sessions use

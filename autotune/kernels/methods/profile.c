@@ -237,7 +237,7 @@ static bool is_stall(int class)
     return class >= MGL_CLASS_LATENCY_LONG && class <= MGL_CLASS_LATENCY_LG;
 }
 
-/* The largest of the stall metrics that hold. */
+/* Returns the stall class with the largest metric, among the stall classes that hold. */
 static mgl_class top_stall(const mgl_profile *p, int class)
 {
     int top = class;

@@ -55,10 +55,11 @@ mgl_status mgl_profile_read_trace(const mgl_json *json, const char *op, mgl_prof
 mgl_class mgl_profile_class(const mgl_profile *profile);
 /* "DRAM bound (DRAM throughput, % of peak: 81.2): Memory is busy: ..." */
 void mgl_profile_hint(const mgl_profile *profile, mgl_text *out);
-/* One line with the hint, and one line with what got worse; nothing if neither is known. */
+/* Appends one line with the hint, and one line with the metrics that got worse. Appends nothing if
+ * neither is known. */
 void mgl_profile_put(const mgl_profile *before, const mgl_profile *after, mgl_text *out);
-/* Lists what got worse by more than 5 %, worst first, at most three; appends nothing if nothing
- * did. */
+/* Appends the metrics that got worse by more than 5 %, worst first, at most three; nothing if no
+ * metric did. */
 void mgl_profile_delta_hint(const mgl_profile *before, const mgl_profile *after, mgl_text *out);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Parts of a task's time; their sum is the time of the task, except that the time for the ring is
- * within the time of the products. */
+/* Parts of a task's time. The parts that are not `within` add up to the time of the task. The time
+ * for the ring ("starved") is included in "products". */
 static const struct {
     const char *key;
     bool within;

@@ -12,8 +12,8 @@ typedef struct rounds {
     mgl_rounds_result *out;
     mgl_arbiter arbiter;
     mgl_text standing;             /* the base text of the next round */
-    mgl_profile profile, accepted; /* of `standing`, and of the last accepted text */
-    mgl_text delta;                /* what the last change made worse */
+    mgl_profile profile, accepted; /* profiles of `standing` and of the last accepted text */
+    mgl_text delta;                /* the metrics that the last change made worse */
 } rounds;
 
 void mgl_rounds_result_clear(mgl_rounds_result *result)

@@ -1,9 +1,9 @@
 /*
  * Script engine: runs a script, that is, a list of transformations, on a text. After each
  * successful step, the values of all tunables so far are searched. The best configurations are
- * carried to the next step (beam search), and a version is stored. A failed step is skipped, and so
- * is each later step that requires what the failed step provides. The text stays that of the last
- * version. transform.c calls it.
+ * carried to the next step (beam search), and a version is stored. After a failed step, the engine
+ * continues with the text of the last version. Later steps that require what the failed step
+ * provides are skipped. transform.c calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_SCRIPT_ENGINE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_SCRIPT_ENGINE_H

@@ -46,7 +46,7 @@ typedef struct mgl_names {
     int count;
 } mgl_names;
 bool mgl_names_have(const mgl_names *names, const char *name);
-/* Adds the names that are missing, as far as there is room. */
+/* Adds the names that the list does not contain yet, up to the capacity of the list. */
 void mgl_names_append(mgl_names *to, const mgl_names *names);
 
 typedef struct mgl_tunable {

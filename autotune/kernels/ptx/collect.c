@@ -10,7 +10,7 @@ typedef struct collector {
     const mgl_ptx_flow *flow;
     mgl_ptx_forms *forms;
     mgl_ptx_facts *facts;
-    mgl_text text; /* of the current value */
+    mgl_text text; /* text of the value that is being built */
 } collector;
 
 /* Adds a row whose value is the text, and clears the text. */

@@ -1,4 +1,4 @@
-/* Implements facts.h. It merges after each MERGE_AT new rows, to bound memory. */
+/* Implements facts.h. The list is merged after every MERGE_AT new rows, which bounds its memory. */
 #include "autotune/kernels/ptx/facts.h"
 
 #include "base/memory.h"

@@ -29,8 +29,8 @@ static void add_writer(mgl_ptx_flow *flow, int32_t id, int32_t at)
     flow->writers[id]++;
 }
 
-/* All registers of the first operand are results. Results after the first have no list of
- * writers. */
+/* Finds the instructions that write each register. All registers of the first operand are results,
+ * but only the first result has a list of its writers. */
 static void find_writers(mgl_ptx_flow *flow)
 {
     const mgl_ptx *ptx = flow->ptx;
@@ -44,8 +44,8 @@ static void find_writers(mgl_ptx_flow *flow)
         add_writer(flow, operands[0].id, (int32_t)at);
         for (uint32_t k = 1; k < instruction->operand_count && operands[k].slot == 0; k++)
             if (operands[k].kind == MGL_PTX_REGISTER && !operands[k].address) {
-                flow->writers[operands[k].id] += 2; /* two writers: the value is never traced
-                                                     * through it */
+                flow->writers[operands[k].id] += 2; /* counted as two writers, so that no value is
+                                                     * traced through the register */
                 if (flow->writer[operands[k].id] == MGL_PTX_NONE)
                     flow->writer[operands[k].id] = (int32_t)at;
             }

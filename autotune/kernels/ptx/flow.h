@@ -32,8 +32,8 @@ typedef struct mgl_ptx_flow {
     int32_t *block_of; /* (function->count) */
     mgl_ptx_loop loops[MGL_PTX_MAX_LOOPS];
     int32_t loop_count;
-    int32_t *writer;      /* (registers) the last instruction, in text order, that writes it;
-                           * MGL_PTX_NONE */
+    int32_t *writer;      /* (registers) the last instruction, in text order, that writes the
+                           * register; MGL_PTX_NONE: none */
     int32_t *next_writer; /* (function->count) the previous writer of the instruction's first
                            * result */
     uint32_t *writers;    /* (registers) number of writers */

@@ -62,7 +62,7 @@ static mgl_ptx_form multiply(mgl_ptx_form a, mgl_ptx_form b)
                           .other = a.other || b.other};
 }
 
-/* The form of a value that keeps only some bits. */
+/* Returns the form of a value that keeps only some bits of `a`. */
 static mgl_ptx_form take_part(mgl_ptx_form a)
 {
     return (mgl_ptx_form){

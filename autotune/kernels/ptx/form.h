@@ -13,7 +13,8 @@
 typedef struct mgl_ptx_form {
     int64_t constant; /* additive constant; the whole value if everything else is 0 */
     int64_t thread, lane, warp;
-    int64_t part; /* factor of a part of their bits: tid & 7, lane / 4 */
+    int64_t part; /* factor of a value made of some bits of the thread, lane or warp number: tid &
+                   * 7, lane / 4 */
     bool swizzled;
     bool base;  /* parameters and grid position: the same for all threads of a block */
     bool other; /* from memory, or not understood */

@@ -9,8 +9,8 @@
 
 /* For example 90 for "sm_90a"; 0: no number. */
 int mgl_ptx_target_number(const char *target);
-/* Writes one line per feature of the target. `unit`: only features whose instruction a
- * micro-kernel may contain (gates/asm.def). */
+/* Writes one line per feature of the target. `unit`: only features whose instruction a micro-kernel
+ * may contain (asm.def). */
 void mgl_ptx_hardware_put(const char *target, bool unit, mgl_text *out);
 
 #endif

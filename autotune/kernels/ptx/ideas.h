@@ -19,7 +19,7 @@
 #include "autotune/kernels/ptx/diff.h"
 
 enum { MGL_PTX_MAX_EVIDENCE = 32, MGL_PTX_MAX_IDEAS = 4096 };
-#define MGL_PTX_SUCCESS 0.05 /* minimum gain of a success, section 3 of the rules */
+#define MGL_PTX_SUCCESS 0.05 /* minimum gain that counts as a success */
 
 typedef struct mgl_ptx_evidence {
     char *op, *device; /* owned */

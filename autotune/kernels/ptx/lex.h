@@ -13,7 +13,7 @@ typedef enum mgl_ptx_word_kind {
     MGL_PTX_WORD_NUMBER,    /* 12, 0x1F, 0f3F800000, 1.5 */
     MGL_PTX_WORD_STRING,
     MGL_PTX_WORD_MARK, /* one character */
-    MGL_PTX_WORD_BAD   /* an open comment or string, or a byte that starts no word */
+    MGL_PTX_WORD_BAD   /* a comment or string that is not closed, or a byte that starts no word */
 } mgl_ptx_word_kind;
 
 typedef struct mgl_ptx_lexer {

@@ -10,7 +10,7 @@ typedef struct mgl_ptx_parser {
     mgl_ptx_lexer lexer;
     mgl_ptx_names names;
     mgl_ptx *ptx;
-    int32_t function, scope; /* current ones; MGL_PTX_NONE */
+    int32_t function, scope; /* the current function and block; MGL_PTX_NONE: none */
     int depth;               /* nesting depth of blocks */
     mgl_error *err;
 } mgl_ptx_parser;

@@ -95,8 +95,8 @@ static bool adds_constant(const mgl_ptx *ptx, const mgl_ptx_instruction *i, int3
            ((add || sub) && is_integer(number) && *by<max_step && * by> - max_step);
 }
 
-/* A register of an iteration as `base` plus an offset. `reader` is the instruction that reads the
- * base. */
+/* A register, traced back to the register `base` plus an offset within an iteration. `reader` is
+ * the instruction that reads `base`. */
 typedef struct traced {
     int32_t base;
     int64_t offset;

@@ -109,9 +109,9 @@ static mgl_status count_calls(mgl_kernel_session *b, mgl_error *err)
 
 /* ---- background of prompts ------------------------------------------------------------------- */
 
-/* Writes what the prompts say beside the text. `work`: a work starts from the branch's text, so its
- * verdict and that of its parent count too, if they can be read; a script engine and rounds change
- * the text later. */
+/* Writes the background of the prompts. `work`: a work starts from the branch's text, so the
+ * background includes the verdicts of that text and of its parent, if they can be read. A script
+ * engine and rounds change the text later, so they use no verdicts. */
 static mgl_status put_known(mgl_kernel_session *b, bool work, mgl_error *err)
 {
     mgl_background background = {
@@ -331,8 +331,8 @@ static mgl_status find_duplicate(const mgl_kernel_session *b, const char *text, 
     return status;
 }
 
-/* Evaluates a text. With an open work, a text whose verdict is known skips the gates. A script
- * engine and rounds run without an open work, and they may evaluate a known text again. */
+/* Evaluates a text. With an open work, a text with a known verdict skips the gates. A script engine
+ * and rounds have no open work, so they evaluate a known text again. */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)

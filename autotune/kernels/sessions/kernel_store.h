@@ -84,8 +84,8 @@ void mgl_kernel_store_put_record(const mgl_version_record *record, mgl_json_out 
 /* The current branch, and all branches. */
 mgl_status mgl_kernel_store_put_branches(const mgl_kernel_store *kernel_store, mgl_json_out *out,
                                          mgl_error *err);
-/* The versions of a branch, or back from a version (NULL: the current branch), newest first,
- * without texts. */
+/* The versions of a branch, or a version with the versions before it (NULL: the current branch),
+ * newest first, without texts. */
 mgl_status mgl_kernel_store_put_log(const mgl_kernel_store *kernel_store, const char *at,
                                     mgl_json_out *out, mgl_error *err);
 

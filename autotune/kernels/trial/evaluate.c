@@ -69,7 +69,8 @@ void mgl_kernel_device_clear(mgl_kernel_device *device)
 
 /* ---- the gates ------------------------------------------------------------------------------- */
 
-/* The numbers of the verdict: those of ptxas, and those of the last timed benchmark. */
+/* Collects the numbers of the verdict: the counts of ptxas, and the times of the last paired
+ * benchmark that was timed. */
 static void take_facts(const mgl_kernel_findings *found, mgl_facts *out)
 {
     const mgl_kernel_resources *r = &found->before.resources;

@@ -41,7 +41,7 @@ void mgl_kernel_device_clear(mgl_kernel_device *device);
 
 /* The result of all gates. Zero-initialize; release with mgl_kernel_findings_clear. */
 typedef struct mgl_kernel_findings {
-    mgl_trial_verdict verdict; /* of the last gate that ran */
+    mgl_trial_verdict verdict; /* verdict of the last gate that ran */
     mgl_kernel_result before;
     bool tried;
     mgl_kernel_trial trial;

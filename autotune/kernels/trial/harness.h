@@ -57,7 +57,8 @@ void mgl_harness_make_general(mgl_harness_set *set);
 /* Whether a program of the set has tasks that run the unit's code. */
 bool mgl_harness_runs(const mgl_harness_set *set, const mgl_kernel_unit *unit);
 
-/* The same, or tasks that run the code for some row counts only (mgl_correctness_may_run). */
+/* Whether a program of the set has tasks that may run the unit's code, including tasks that run it
+ * for some row counts only (mgl_correctness_may_run). */
 bool mgl_harness_may_run(const mgl_harness_set *set, const mgl_kernel_unit *unit);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Paired benchmark of a micro-kernel trial: the measurement of search/measure.h, of the incumbent
- * and the candidate in the programs of a harness set. All results are compared with the floors, not
- * only those of a decision, because prompts show the floor.
+ * Paired benchmark of a micro-kernel trial: measures the incumbent and the candidate in the
+ * programs of a harness set, by the protocol of search/measure.h. All results are compared with
+ * the floors, because prompts show the floor. A campaign compares only the results of a decision.
  */
 #include "autotune/kernels/trial/trial.h"
 

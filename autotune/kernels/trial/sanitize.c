@@ -242,10 +242,10 @@ static mgl_status run_once(mgl_runner *runner, const char *tool, const char *nam
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
-/* What this process knows about the tool. A trial uses one thread, and trials run one after
- * another. */
+/* State of the tools in this process. No lock is needed: a trial uses one thread, and trials run
+ * one after another. */
 static struct {
-    char skipped[160]; /* the reason why it does not work here; "": not known to fail */
+    char skipped[160]; /* why the tool does not work here; "": no failure so far */
     bool works;        /* at least one run completed */
     bool no_sandbox;   /* it works only without the sandbox */
     char tool[PATH_MAX];
@@ -288,7 +288,8 @@ static mgl_status check_with(mgl_runner *runner, const char *tool, int sanitizer
     out->ran = !status && mine.verdict.outcome == MGL_OUTCOME_OK;
     if (status || out->ran)
         return status;
-    if (mine.hung && !known[sanitizer].works) { /* it would hang for the incumbent too */
+    if (mine.hung && !known[sanitizer].works) { /* the tool has never worked here, so the incumbent
+                                                 * would hang too */
         skip(sanitizer, mine.verdict.diagnostic, out);
         return MGL_OK;
     }

@@ -251,7 +251,7 @@ static mgl_status pass_sanitizers(struct passage *p, mgl_error *err)
     return status;
 }
 
-/* Whether the candidate changes the set's programs. */
+/* Whether the set's programs run the candidate's text. */
 static bool takes_text(const struct passage *p, const mgl_harness_set *set)
 {
     return mgl_harness_runs(set, p->unit) && takes_promoted(set);

@@ -1,15 +1,10 @@
 /*
- * Experiment log: one row per change that was tried on an op, with its outcome. From the log and
- * the shares of a trace follows which op to work on next. One change tests one hypothesis. The next
- * op is the one whose reduction to its floor reduces the total time most (Amdahl's law). An op is
- * left after five changes in a row that were not kept, or at 90 % of its floor. The playbook ranks
- * ideas by their mean gain over all attempts, not only over the successes. The command line and the
- * agents' tools use it.
- *
- *     {"schema": "megalith.experiment_log/1", "rows": [{"op": "merge", "idea": "split_k",
- * "outcome": "OK", "kept": true, "gain": 0.031, "calls": 4, "tokens": 9000}]}
- *
- *     {"schema": "megalith.shares/1", "ops": [{"op": "merge", "us": 12.5, "floor_us": 9.0}]}
+ * Experiment log: one row per change that was tried on an op, with its outcome. One change tests
+ * one hypothesis. The log and the shares of a trace determine which op to work on next: the op
+ * whose reduction to its floor reduces the total time most (Amdahl's law). An op is left after
+ * five changes in a row that were not kept, or at 90 % of its floor. The playbook ranks ideas by
+ * their mean gain over all attempts, not only over the successes. The command line and the agents'
+ * tools use it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H
 #define MGL_AUTOTUNE_KERNELS_VERSIONS_EXPERIMENT_LOG_H

@@ -325,7 +325,8 @@ static mgl_status resolve(const mgl_versions *c, const char *name, char id[MGL_S
     const bool head = !name || !strcmp(name, c->branch);
     id[0] = 0;
     mgl_status status = MGL_OK;
-    if (name && !strcmp(name, mgl_version_original)) /* earlier programs allowed such a branch */
+    if (name && !strcmp(name, mgl_version_original)) /* earlier versions of this program allowed a
+                                                      * branch of this name */
         status = look_branch(c, name, id, err);
     if (!status && !id[0] && name && is_original(name) && c->original)
         strcpy(id, mgl_version_original);
