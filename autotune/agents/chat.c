@@ -43,7 +43,8 @@ typedef struct chat {
     asked flights[MGL_HTTP_MAX_FLIGHTS];
     mgl_proposal ready[READY]; /* (ready_count) queued answers */
     int ready_count;
-    char *lines[HISTORY]; /* ring buffer of the last trials; `oldest` is the index of the first one */
+    char *
+        lines[HISTORY]; /* ring buffer of the last trials; `oldest` is the index of the first one */
     int line_count, oldest;
     mgl_proposal best;
     int64_t best_number;

@@ -44,8 +44,9 @@ bool mgl_completion_is_endpoint(mgl_outcome outcome);
  * demands (negative: none given), else it doubles with each failure. The maximum is
  * MGL_COMPLETION_MAX_WAIT. */
 enum {
-    MGL_COMPLETION_MAX_WAIT = 600,   /* seconds */
-    MGL_COMPLETION_MOST_FAILURES = 7 /* failures in a row after which a run sends no more requests */
+    MGL_COMPLETION_MAX_WAIT = 600, /* seconds */
+    MGL_COMPLETION_MOST_FAILURES =
+        7 /* failures in a row after which a run sends no more requests */
 };
 double mgl_completion_wait(int failures, double retry_after_s);
 

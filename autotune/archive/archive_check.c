@@ -64,7 +64,8 @@ static mgl_status refuse(const mgl_trial *trial, const char *what, const char *f
 }
 
 /* Repeats the decision. The store does not record whether the candidate was a simpler program. A
- * trial that fails the rule for gains is therefore decided again by the rule for simpler programs. */
+ * trial that fails the rule for gains is therefore decided again by the rule for simpler programs.
+ */
 static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
 {
     int workloads = made->workload_count;
@@ -72,7 +73,9 @@ static mgl_status decide(mgl_trial *made, int64_t decision, mgl_error *err)
     mgl_status status = mgl_judge_decide(made, workloads, decision, false, err);
     if (!status && made->verdict.outcome == MGL_OUTCOME_NO_GAIN)
         status = mgl_judge_decide(made, workloads, decision, true, err);
-    if (!status && made->verdict.outcome == MGL_OUTCOME_SUSPICIOUS) /* the stored pairs are the pairs of the second measurement */
+    if (!status &&
+        made->verdict.outcome ==
+            MGL_OUTCOME_SUSPICIOUS) /* the stored pairs are the pairs of the second measurement */
         status = mgl_judge_repeat(made, workloads, true, err);
     return status;
 }

@@ -58,7 +58,8 @@ typedef struct mcp_tool {
     const char *name, *title, *what;
     const mcp_param *params; /* (count) */
     int count;
-    bool writes; /* available only with allow_trials; its session or campaign is opened for writing */
+    bool writes; /* available only with allow_trials; its session or campaign is opened for writing
+                  */
     /* Exactly one function is set: `run` for a tool that opens nothing, `in_campaign` for a tool on
      * the campaign that the arguments name, or `in_store` for a tool on a kernel store. It writes
      * the members of the answer's object. An error message goes to the agent. */

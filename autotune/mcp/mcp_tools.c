@@ -129,7 +129,8 @@ static mgl_status read_space(const mcp_call *call, mcp_campaign *open, mgl_searc
             mgl_fail(err, MGL_BAD_INPUT, campaign->name, "the campaign's record is not complete");
     if (!status)
         status = mgl_target_parse(campaign->target, &target, err);
-    if (!status) /* number formats are accepted here, because the record contains only allowed ones */
+    if (!status) /* number formats are accepted here, because the record contains only allowed ones
+                  */
         status = mgl_search_space_parse(campaign->space, strlen(campaign->space), campaign->name,
                                         &target, true, space, err);
     return status;
@@ -453,7 +454,8 @@ static mgl_status queue_proposal(const mcp_call *call, mgl_store *store,
     return status;
 }
 
-/* Writes whether a process runs the campaign. If no process runs it, a submission gets no verdict. */
+/* Writes whether a process runs the campaign. If no process runs it, a submission gets no verdict.
+ */
 static mgl_status put_running(mgl_store *store, const char *campaign, mgl_json_out *out,
                               mgl_error *err)
 {

@@ -1,4 +1,5 @@
-/* Implements keeper.h: hash-named object files, folder locks, and atomic replacement of documents. */
+/* Implements keeper.h: hash-named object files, folder locks, and atomic replacement of documents.
+ */
 #include "autotune/store/keeper.h"
 
 #include "base/aliases.h"

@@ -228,7 +228,8 @@ static mgl_status scan_lists(const mgl_ptx *candidate, const mgl_ptx *incumbent,
 /* ---- variables and functions ----------------------------------------------------------------- */
 
 /* Lists the sorted names of all operands. A variable of the module counts as state only if an
- * instruction names it. Constants of C++ classes, which no instruction names, are thereby excluded. */
+ * instruction names it. Constants of C++ classes, which no instruction names, are thereby excluded.
+ */
 static mgl_status list_named(const mgl_ptx *ptx, items *out, mgl_error *err)
 {
     mgl_status status = MGL_OK;

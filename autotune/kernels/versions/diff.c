@@ -47,7 +47,8 @@ static bool same(const lines *a, size_t i, const lines *b, size_t j)
 typedef struct edits {
     const lines *a, *b;
     mgl_text *out;
-    size_t stood; /* number of common lines of `a` that are not printed yet; they end before `a_at` */
+    size_t
+        stood; /* number of common lines of `a` that are not printed yet; they end before `a_at` */
     size_t a_at;
     bool any; /* an edit was printed */
 } edits;
