@@ -1,6 +1,6 @@
 /*
  * Implements hook.h. Programs are started with posix_spawn. A reaper thread polls the children
- * every 20 ms: it kills those past their deadline and collects exit states.
+ * every 20 ms, kills the children that exceeded their time limit, and collects exit states.
  */
 #include "autotune/hook.h"
 
@@ -21,7 +21,7 @@
 /* A running process. */
 typedef struct child {
     pid_t pid;  /* also its process group; 0: the entry is free */
-    double end; /* monotonic time at which it is killed */
+    double end; /* monotonic time at which the process is killed */
 } child;
 
 struct mgl_hook {

@@ -13,7 +13,7 @@
 
 enum {
     MOST_CAMPAIGNS = 2,
-    MOST_TRIALS = 2000, /* of one campaign: the first ones */
+    MOST_TRIALS = 2000, /* limit of trials of one campaign; the first ones are used */
     NEAR_SHARE = 2      /* largest ratio of two sizes in similar shapes */
 };
 

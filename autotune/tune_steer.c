@@ -72,7 +72,7 @@ static void remove_files(const mgl_store *store, const char *name)
         mgl_text_format(&path, "%s%s%s%s", mgl_store_beside(store), files[i].before, name,
                         files[i].after);
         if (!path.failed) {
-            mgl_cuda_cache_trim(path.bytes, 0, &left, NULL); /* if it is a folder */
+            mgl_cuda_cache_trim(path.bytes, 0, &left, NULL); /* trim the folder, if it exists */
             remove(path.bytes);
         }
         mgl_text_clear(&path);

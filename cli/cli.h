@@ -250,7 +250,7 @@ int mgl_cli_end_code(void);
     X("6", "a check failed")                                                                       \
     X("128 + signal", "when Ctrl-C (130), TERM (143) or HUP (129) ended it")
 
-/* The same for verbs that end with a verdict. Code 0 means kept. */
+/* The exit codes of verbs that end with a verdict. Code 0 means kept. */
 #define MGL_CLI_VERDICT_EXITS(X)                                                                   \
     X("10", "not kept")                                                                            \
     X("11", "rejected")                                                                            \
@@ -295,7 +295,7 @@ typedef struct mgl_cli_time {
 mgl_cli_time mgl_cli_format_time(double seconds);
 /* Prints one line on standard error: "megalith VERB: ...". `verb` may be NULL. */
 void mgl_cli_say(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for each line of a text. `lines` may be NULL. */
+/* Prints each line of a text on standard error, as mgl_cli_say does. `lines` may be NULL. */
 void mgl_cli_say_lines(const char *verb, const char *lines);
 /* Records that output was lost because memory ran out. */
 void mgl_cli_lose_output(void);
@@ -305,8 +305,8 @@ mgl_status mgl_cli_output_end(mgl_error *err);
 
 /* Checks that a file can be written there. Callers check before long work. */
 mgl_status mgl_cli_check_file(const char *path, mgl_error *err);
-/* The same, and checks that the file is not an input: a file of the model, or the config (or
- * NULL). */
+/* Checks that a file can be written there, and that it is not an input: a file of the model, or the
+ * config (or NULL). */
 struct mgl_checkpoint; /* importer/checkpoint.h */
 mgl_status mgl_cli_check_output(const char *path, const struct mgl_checkpoint *checkpoint,
                                 const char *config, mgl_error *err);

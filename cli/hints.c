@@ -436,7 +436,7 @@ mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, m
 {
     const mgl_cli_option *option = find_option(verb, "--device");
     if (!option || option->kind != MGL_CLI_text || !has_alternative(option->argument, "cuda"))
-        return MGL_OK; /* `kernel ptx learn --device NAME` names what was measured on */
+        return MGL_OK; /* `kernel ptx learn --device NAME` names a measured device */
     const mgl_cli_text *device = (const void *)((const char *)options + option->offset);
     if (!device->given || is_known_device(device->value))
         return MGL_OK;

@@ -14,7 +14,7 @@ mgl_status mgl_cli_fail_flag(const mgl_cli_verb *verb, const char *flag, mgl_err
 /* MGL_USAGE: a word after the operand of the verb. */
 mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, const char *word,
                                 mgl_error *err);
-/* MGL_USAGE for a --device that no verb has; the message names those of this verb. */
+/* MGL_USAGE for an unknown --device; the message lists the devices of this verb. */
 mgl_status mgl_cli_check_device(const mgl_cli_verb *verb, const void *options, mgl_error *err);
 /* MGL_USAGE for a --dtype of another program that has a name here. */
 mgl_status mgl_cli_check_dtype(const mgl_cli_verb *verb, const void *options, mgl_error *err);

@@ -48,7 +48,7 @@ enum {
     MGL_LIBEDIT_GET_CHARACTER = 13,
     MGL_LIBEDIT_USER = 14,
     MGL_LIBEDIT_TERMINAL = 16, /* 1: libedit sets the terminal's modes now */
-    MGL_LIBEDIT_PROMPT = 21,   /* with the mark around escape sequences */
+    MGL_LIBEDIT_PROMPT = 21,   /* the prompt, with a mark around its escape sequences */
     /* of a history: */
     MGL_LIBEDIT_SIZE = 1,
     MGL_LIBEDIT_ENTER = 10,

@@ -23,7 +23,7 @@ typedef struct mgl_cli_lines {
     bool more;     /* print the prompt of a continuation line */
     const struct mgl_libedit *edit;
     void *editor, *history;  /* of libedit; NULL: libedit is not used */
-    locale_t locale, before; /* libedit's locale of this thread, and the one before */
+    locale_t locale, before; /* the locale of libedit, and the thread's previous locale */
     int wake[2];             /* a pipe: a byte written to it interrupts the wait */
     char buffer[4096];       /* (length) bytes read; those before `at` were consumed */
     size_t at, length;

@@ -89,7 +89,7 @@ static int help_verb(const mgl_cli_verb *verb)
     return report(NULL, MGL_OK, false, &none);
 }
 
-/* The verb that these words name, outermost first; NULL: unknown. */
+/* Returns the verb that these words name ("campaign list"); NULL: unknown. */
 static const mgl_cli_verb *find_words(int argc, char **argv)
 {
     const mgl_cli_verb *verb = argc > 0 ? mgl_cli_find_verb(argv[0]) : NULL;

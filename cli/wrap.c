@@ -84,7 +84,7 @@ static bool put_line_end(mgl_cli_wrap *w)
     return w->put("\n", 1);
 }
 
-/* Prints what is held, on this line or on the next. */
+/* Prints the word that is held back, on this line or on the next. */
 static bool put_held(mgl_cli_wrap *w)
 {
     bool good = true;
@@ -110,7 +110,7 @@ static void hold(mgl_cli_wrap *w, const char *bytes, size_t length)
     memcpy(w->held + w->gap + w->word, bytes, length);
 }
 
-/* Starts another word. */
+/* Resets the state of the word, so that another word can start. */
 static void forget_word(mgl_cli_wrap *w)
 {
     w->through = false;
@@ -138,7 +138,7 @@ static char find_fence(const char *word, size_t length)
     return memchr(word + marks, '`', length - marks) ? 0 : *word;
 }
 
-/* Decides by the first word of a line, or by its beginning, whether the line is code. */
+/* Decides whether the line is code, from its indentation and its first word. */
 static void look_at_line(mgl_cli_wrap *w)
 {
     const char *word = w->held + w->gap;

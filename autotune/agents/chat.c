@@ -56,7 +56,7 @@ typedef struct chat {
     struct {
         mgl_outcome outcome; /* last failure of the endpoint; MGL_OUTCOME_OK: no failure */
         bool refused, spent;
-    } told;       /* the last reported state */
+    } told;       /* the state that was reported last */
     int answered; /* requests in a row without a failure of the endpoint */
 } chat;
 
@@ -286,7 +286,7 @@ static void back_off(chat *c, const mgl_completion *a, double retry_after_s)
     c->not_before = mgl_clock_s() + mgl_completion_wait(c->failures, retry_after_s);
 }
 
-/* Adds the model's own unusable answers to the history that it reads. */
+/* Adds an unusable answer of the model to the history, so that the model reads its mistake. */
 static mgl_status remember_failure(chat *c, const mgl_completion *a, mgl_error *err)
 {
     mgl_text line = {0};

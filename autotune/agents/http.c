@@ -32,7 +32,7 @@ struct mgl_http {
     flight flights[MGL_HTTP_MAX_FLIGHTS];
     int count;      /* flights in use */
     int last;       /* last number assigned */
-    mgl_text taken; /* the last returned answer */
+    mgl_text taken; /* body of the answer that was returned last */
 };
 
 /* ---- allowed URLs ---------------------------------------------------------------------------- */

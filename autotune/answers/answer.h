@@ -35,7 +35,7 @@ typedef struct mgl_answer_chat_facts {
     int64_t requests, tokens;
     int64_t of[MGL_OUTCOME_COUNT];
     int64_t failed;   /* requests that the endpoint did not answer successfully */
-    mgl_outcome most; /* most frequent outcome of these */
+    mgl_outcome most; /* most frequent outcome of the failed requests */
 } mgl_answer_chat_facts;
 mgl_status mgl_answer_count_chat(mgl_store *store, int64_t campaign, mgl_answer_chat_facts *out,
                                  mgl_error *err);

@@ -359,7 +359,7 @@ static void check_trial(reader *r, mgl_archive *archive, const mgl_trial *trial)
     int64_t parent = trial->proposal.parent;
     if (r->status)
         return;
-    archive->trial_count = before; /* so that find_trial searches only those */
+    archive->trial_count = before; /* find_trial must search only the earlier trials */
     if (trial->number <= (before ? archive->trials[before - 1].number : 0))
         refuse(r, "its number must be above that of the trial before it");
     else if (trial->number > archive->campaign.trials)

@@ -1,5 +1,5 @@
-/* Writes an archive of a campaign (archive.h). Reads only the store. Implements mgl_archive_write.
- */
+/* Implements mgl_archive_write: writes a campaign as an archive (archive.h). The input is only the
+ * store. */
 #include "autotune/archive/archive.h"
 #include "autotune/archive/archive_fields.h"
 #include "autotune/candidates/gate.h"
@@ -88,7 +88,7 @@ static void put_object(mgl_json_out *out, const char *key, const mgl_fields *fie
     mgl_json_out_close_object(out);
 }
 
-/* Writes finished JSON as a member after another one of the same object. */
+/* Writes finished JSON as the next member of the current object. */
 static void put_json(mgl_json_out *out, const char *key, const mgl_text *json)
 {
     out->text.failed |= json->failed;
@@ -120,7 +120,7 @@ typedef struct archiving {
     int64_t incumbent;
     int workloads;
     bool ours;   /* the campaign has this program's manifest */
-    double lost; /* accumulated loss of the keeps so far (judge.h) */
+    double lost; /* accumulated loss of the kept trials so far (judge.h) */
 } archiving;
 
 static mgl_status check_trial(archiving *a, const mgl_trial *trial, mgl_error *err)
@@ -200,7 +200,7 @@ static mgl_status put_campaign(mgl_json_out *out, const mgl_campaign_record *cam
     return MGL_OK;
 }
 
-/* Writes the final measurement if it is of the winner. A time of 0 means not measured. */
+/* Writes the final measurement if it measured the winner. A time of 0 means not measured. */
 static mgl_status put_final(mgl_json_out *out, mgl_store *store,
                             const mgl_campaign_record *campaign, int workloads, mgl_error *err)
 {

@@ -513,7 +513,7 @@ mgl_status mgl_judge_decide(mgl_trial *trial, int workloads, int64_t decision, b
     return MGL_OK;
 }
 
-/* The workload whose two gains differ most. */
+/* Returns the workload whose first and second gain differ most. */
 static int find_other(const mgl_trial *first, const evidence *again)
 {
     int found = 0;

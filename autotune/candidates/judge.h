@@ -95,8 +95,8 @@ bool mgl_judge_wants_pairs(const mgl_pair *pairs, int count, int workloads);
 mgl_status mgl_judge_control(const mgl_pair *pairs, int count, int workloads, bool *bad,
                              mgl_interval *out, mgl_error *err);
 
-/* Stores the clocks before, between and after the launches of a pair in it. Marks the pair to be
- * dropped if another process used the device. */
+/* Stores the clocks before, between and after the two launches in their pair. If another process
+ * used the device, marks the pair to be dropped. */
 void mgl_judge_note_clocks(const mgl_paired_bench_clocks looks[3], mgl_pair *pair);
 /* Marks pairs to be dropped: the device was throttled or at its power cap, or the SM clocks of the
  * two launches differ by more than 1 %. Existing marks stay. */

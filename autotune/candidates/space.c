@@ -48,7 +48,7 @@ static const struct {
 
 /* ---- the default ---------------------------------------------------------------------------- */
 
-/* Inserts a value in order; false: it is there already, or there is no room. */
+/* Inserts a value in order. False: the value is already in the list, or the list is full. */
 static bool add_value(mgl_knob *knob, int value)
 {
     int at = knob->count;

@@ -99,7 +99,7 @@ bool mcp_flag_of(const mcp_call *call, const char *name);
  * with mgl_free. */
 mgl_status mcp_read_either(const mcp_call *call, const char *name, const char *path, size_t most,
                            char place[PATH_MAX], char **out, size_t *length, mgl_error *err);
-/* The same with "path". */
+/* Reads a text from the argument `name` or "path", as mcp_read_either does. */
 mgl_status mcp_read_text(const mcp_call *call, const char *name, size_t most, char place[PATH_MAX],
                          char **out, size_t *length, mgl_error *err);
 

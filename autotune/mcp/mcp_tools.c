@@ -316,7 +316,8 @@ static bool find_blobs(const char *folder, char blobs[PATH_MAX])
     return true;
 }
 
-/* A link in the folder must lead to a readable place, or from a snapshot to its own blobs. */
+/* Checks a link in the folder: its target must be in a readable folder. A link in a snapshot may
+ * also lead to the snapshot's own blobs. */
 static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const char *name,
                                mgl_error *err)
 {
@@ -327,8 +328,8 @@ static mgl_status confine_file(const mgl_mcp *mcp, const char *folder, const cha
     strcpy(stpcpy(stpcpy(path, folder), "/"), name);
     if (realpath(path, target)
             ? may_read(mcp, target) || (find_blobs(folder, blobs) && is_within(blobs, target))
-            : lstat(path, &facts) || !S_ISLNK(facts.st_mode)) /* a dangling link may lead
-                                                                 somewhere when it is read */
+            : lstat(path, &facts) || !S_ISLNK(facts.st_mode)) /* a dangling link is rejected: its
+                                                               * target may exist when it is read */
         return MGL_OK;
     return mgl_fail(err, MGL_USAGE, "model",
                     "its %.80s is a link that leads out of the folders that may be read (megalith "

@@ -391,8 +391,8 @@ static mgl_status take_quarantined(void *user, const mgl_trial *trial, mgl_error
     return failed ? mgl_fail_memory(err, line.capacity) : MGL_OK;
 }
 
-/* The kind of event as the report shows it, static, with its new name. NULL: the report does not
- * show it; trials and controls have their own sections. */
+/* Returns the kind of event under its new name, as the report shows it (static storage). NULL: the
+ * report does not show it, because trials and controls have their own sections. */
 static const char *shown_kind(const char *kind)
 {
     static const char *const shown[] = {
@@ -432,8 +432,8 @@ static mgl_status take_trials(mgl_store *store, report_facts *f, mgl_error *err)
     return status;
 }
 
-/* The incumbent; without a clock, the trial with the lowest prediction if it is below the
- * default's. */
+/* Finds the best trial: the incumbent or, without a clock, the trial with the lowest prediction if
+ * that is below the default's prediction. */
 static int64_t find_best(const report_facts *f)
 {
     if (f->campaign->incumbent || f->measures)

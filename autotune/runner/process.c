@@ -260,7 +260,8 @@ static void reap(mgl_process *p)
     reap_within(p, is_aborted(p) ? reap_aborted_s : reap_s);
 }
 
-/* Kills the process. Its children (compilers) die with it; a tool's processes are in its group. */
+/* Kills the process. Its children (compilers) end with it. The processes of a tool are killed by
+ * their process group. */
 static void end_process(mgl_process *p)
 {
     if (p->pid)

@@ -75,8 +75,8 @@ typedef struct mgl_question {
 mgl_status mgl_process_ask(mgl_process *process, const mgl_question *question, size_t wanted,
                            mgl_answer *out, mgl_error *err);
 
-/* The same for a worker that runs no candidate: the reply (wanted bytes) goes to `to`, and a failed
- * request is an error. */
+/* Sends a request to a worker that runs no candidate. The reply (wanted bytes) goes to `to`. A
+ * failed request is an error. */
 mgl_status mgl_process_get(mgl_process *process, const mgl_question *question, void *to,
                            size_t wanted, mgl_error *err);
 

@@ -14,7 +14,8 @@
 #include "base/json_out.h"
 #include "eval/paired_bench.h"
 
-/* A candidate with other number formats may have this multiple of the default's error. */
+/* largest allowed error of a candidate with other number formats, as a multiple of the default's
+ * error */
 #define MGL_ERROR_SHARE 1.25
 
 enum {

@@ -27,7 +27,7 @@ typedef struct mgl_runner_check {
     mgl_trial_verdict verdict; /* MGL_OUTCOME_OK: correct on every workload */
     /* (workloads) largest relative L2 error of logits; -1: none */
     double errors[MGL_MAX_WORKLOADS];
-    /* (workloads) the same for the default, on the same nonce */
+    /* (workloads) largest relative L2 error of the default, on the same nonce */
     double defaults[MGL_MAX_WORKLOADS];
     bool same_kernel;
     double compile_s, seconds;

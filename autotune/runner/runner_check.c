@@ -35,7 +35,8 @@ struct check {
     int32_t steps[MGL_COMPARED_STEPS]; /* ascending */
     float *first, *second;             /* (batch, vocab) of two launches */
     float *logits;                     /* (MGL_COMPARED_STEPS, batch, vocab) */
-    float *reference; /* largest, chosen, norms (3, batch, TOKENS), then logits in the same form */
+    float *reference; /* the referee's reply: largest, chosen, norms (3, batch, TOKENS), then logits
+                       * as in `logits` */
     int32_t fed[MGL_MAX_SEQUENCES * TOKENS]; /* the tokens that the reference was fed with */
     bool referred;                           /* the reference of the current workload is present */
 };

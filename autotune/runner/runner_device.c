@@ -262,8 +262,8 @@ static mgl_outcome outcome_of_device(const mgl_answer *a)
     return driver ? MGL_OUTCOME_LAUNCH : MGL_OUTCOME_VM_RESOURCES;
 }
 
-/* The outcome of a launch that ended and that mgl_paired_bench_run found wrong
- * (eval/paired_bench.c). */
+/* Returns the outcome of a launch that ended, but that mgl_paired_bench_run (eval/paired_bench.c)
+ * found incorrect. */
 static mgl_outcome outcome_of_gate(const mgl_answer *a)
 {
     if (strstr(a->error.message, "not numbers"))
@@ -603,7 +603,7 @@ static uint64_t half_of_memory(void)
     return (bytes < limits.memory ? bytes : limits.memory) / 2;
 }
 
-/* Half of the processors; the others propose and prove. */
+/* Half of the processors compile; the other half lowers and proves proposals. */
 static int choose_compilers(void)
 {
     int half = mgl_parallel_processors() / 2;

@@ -29,7 +29,7 @@ struct pairs {
     int tokens;                         /* tokens of a sequence in a launch */
     const int32_t *expected[MGL_SIDES]; /* expected tokens (batch, MGL_WORKLOAD_TOKENS) */
     mgl_runner_tokens of_control;       /* the incumbent's tokens in a control */
-    bool known;                         /* of_control is set, from a launch of all tokens */
+    bool known;                         /* of_control contains the tokens of a complete launch */
     bool swapped;                 /* in this pair of a control, the two machines are exchanged */
     mgl_paired_bench_clocks last; /* clocks after the warm-up, or after the previous pair */
 };

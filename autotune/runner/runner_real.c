@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BASELINE_LAUNCHES = 21 }; /* as many samples as `bench` takes */
+enum { BASELINE_LAUNCHES = 21 }; /* as many samples as the verb `bench` takes */
 
 struct real {
     mgl_runner_state *runner;

@@ -48,8 +48,8 @@ static bool takes_sources(const mgl_candidate *candidate, int program)
     return candidate->everywhere || mgl_cuda_takes_sources(candidate->programs[program]);
 }
 
-/* The key of a kernel. It depends only on the canonical texts and the replacement texts. Without
- * replacement texts it is the compiler's key. */
+/* Returns the key of a kernel. The key depends only on the canonical texts and the replacement
+ * texts. Without replacement texts, the key is the compiler's key. */
 void mgl_runner_kernel_key(const mgl_candidate *candidate, int program, const char *arch,
                            char key[MGL_SHA256_HEX])
 {

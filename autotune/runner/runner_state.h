@@ -100,8 +100,8 @@ mgl_status mgl_runner_ask_process(mgl_runner_state *runner, mgl_process *process
 /* Record the time waited for a request since `since` (mgl_clock_s), and the device's work. */
 void mgl_runner_note_wait(mgl_runner_state *runner, mgl_request_kind kind, double since);
 void mgl_runner_note_work(mgl_runner_state *runner, mgl_runner_work work, double seconds);
-/* Sends a request to the executor, which is started if necessary. Its time limit may be 0: that of
- * the options. */
+/* Sends a request to the executor, which is started if necessary. If the request's time limit is 0,
+ * the limit of the options applies. */
 mgl_status mgl_runner_ask(mgl_runner_state *runner, const mgl_question *question, size_t wanted,
                           mgl_answer *out, mgl_error *err);
 /* Starts a worker of a role and greets it. MGL_DEVICE and similar: it has no device. call_worker

@@ -1,5 +1,5 @@
-/* Launches of a candidate under a tool, such as a checker of memory accesses. A separate worker
- * runs them, which the runner does not keep. Implements mgl_runner.under. */
+/* Runs launches of a candidate under a tool, such as a memory checker, in a separate worker that
+ * ends afterwards. Implements mgl_runner.under. */
 #include "autotune/runner/runner_state.h"
 
 #include "base/clock.h"

@@ -36,8 +36,8 @@
 #define ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Drops capabilities of root that would allow, among other things, inspecting other processes,
- * which file rules cannot prevent. A driver does not need them, as for other users. */
+/* Drops capabilities of root that file rules cannot restrict, such as inspecting other processes.
+ * The device driver does not need them: it also works for ordinary users. */
 void mgl_sandbox_drop_rights(void)
 {
     static const unsigned kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH |
@@ -81,7 +81,7 @@ typedef enum condition {
 
 /* call, condition, index of the argument */
 #define CALLS(X)                                                                                   \
-    /* network, and sockets other than the open one */                                             \
+    /* network and new sockets; the open socket stays usable */                                             \
     X(socket, NEVER, 0)                                                                            \
     X(socketpair, NEVER, 0)                                                                        \
     X(connect, NEVER, 0)                                                                           \
@@ -96,7 +96,7 @@ typedef enum condition {
     X(clone, IF_THREAD, 0)                                                                         \
     X(clone3, NEVER_KNOWN, 0) /* its flags are in memory, which a filter cannot read */            \
     X(prctl, IF_NOT_PDEATHSIG, 0)                                                                  \
-    /* other processes */                                                                          \
+    /* access to other processes */                                                                          \
     X(kill, IF_OWN, 0)                                                                             \
     X(tgkill, IF_OWN, 0)                                                                           \
     X(tkill, NEVER, 0)                                                                             \

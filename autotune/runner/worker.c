@@ -93,7 +93,7 @@ static mgl_status greet(struct worker *w, struct request *r, mgl_error *err)
     w->config = hello.config;
     if (w->role == MGL_COMPILER || w->paired_bench)
         return MGL_OK;
-    mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler is itself such a child */
+    mgl_cuda_compile_use_child("/proc/self/exe"); /* a compiler worker is itself such a child */
     memcpy(w->device, hello.device, sizeof hello.device);
     w->gpu = strcmp(w->device, "cpu") != 0;
     mgl_paired_bench_options options = {.config = w->config, .device = w->device};

@@ -151,7 +151,8 @@ mgl_status campaign_store_trial(campaign *c, mgl_trial *trial, mgl_error *err)
         c->record->trials = trial->number;
     if (trial->verdict.outcome == MGL_OUTCOME_OK && !trial->control)
         c->record->incumbent = trial->number;
-    if (!c->worker) /* a worker reads its own trial back together with those of others */
+    if (!c->worker) /* a worker counts its own trial later, when it reads all new trials from the
+                     * store */
         campaign_count_keep(c, trial);
     if (!trial->control && !c->worker)
         status = campaign_teach(c, trial, err);
@@ -475,7 +476,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     c->record->seconds = campaign_spent(c);
     bool last = true;
     mgl_status told = campaign_leave(c, &last, &late);
-    if (!told && last) /* otherwise other workers continue */
+    if (!told && last) /* if this is the last worker; otherwise the other workers continue */
         told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
                                    c->record->seconds, &late);
     if (!told)
@@ -503,7 +504,8 @@ mgl_status mgl_campaign_run(const mgl_campaign_options *options, mgl_error *err)
     c.began = c.saved = campaign_clock(&c);
     campaign_start_spending(&c);
     mgl_status status = begin(&c, &held, &own);
-    bool refused = status && !held.taken; /* the process that holds the lock maintains the state */
+    bool refused = status && !held.taken; /* another process holds the lock, and it maintains the
+                                           * state */
     while (!status && !c.over)
         status = step(&c, &own);
     if (!refused)

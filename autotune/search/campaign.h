@@ -29,7 +29,7 @@ typedef struct mgl_campaign_event {
 
 typedef struct mgl_campaign_options {
     const mgl_subject *subject;
-    mgl_campaign_record *record; /* was added to the store, or found in it */
+    mgl_campaign_record *record; /* record of the campaign, already in the store */
     mgl_store *store;
     mgl_runner *runner;
     struct {

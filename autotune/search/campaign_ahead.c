@@ -32,7 +32,8 @@ static bool is_ready(const campaign *c, const attempt *a)
     return !runner->is_ready || a->decided || runner->is_ready(runner, &a->candidate);
 }
 
-/* Removes an attempt from the waiting list. Its time counts only its own stages. */
+/* Moves an attempt from the waiting list to *out. The waiting time is not counted in the attempt's
+ * time. */
 static void take(campaign *c, int i, attempt *out)
 {
     *out = c->ahead[i];
@@ -66,8 +67,8 @@ static bool take_one(campaign *c, attempt *out)
     return true;
 }
 
-/* Whether the same program already waits. A proposer that repeats it has nothing else to propose
- * before it is tried. */
+/* Whether the same program is already waiting. A proposer that repeats a waiting program has
+ * nothing else to propose until that program is tried. */
 static bool waits(const campaign *c, const attempt *a)
 {
     for (int i = 0; i < c->ahead_count && a->candidate.digest[0]; i++)
@@ -91,14 +92,14 @@ static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_
     return status;
 }
 
-/* Whether a new proposal is tried at once. If nothing is compiled, always. */
+/* Whether a new proposal is tried at once. True if the runner compiles nothing. */
 static bool goes_at_once(const campaign *c, const attempt *a)
 {
     return a->trial.proposal.queued || is_ready(c, a);
 }
 
-/* Requests proposals until one can be tried, or there is none. *waited: it comes from the waiting
- * list. */
+/* Requests proposals until one can be tried, or no proposer has another one. *waited: the attempt
+ * comes from the waiting list. */
 static mgl_status ask_for_one(campaign *c, attempt *a, mgl_proposer_answer *answer, bool *waited,
                               mgl_error *err)
 {

@@ -28,9 +28,9 @@ static size_t line_length(const char *at)
     return end ? (size_t)(end - at) + 1 : strlen(at);
 }
 
-/* The parts to remove from a program so that it is wrong: the first `clear` of flag words, and the
- * last `wait`. In a program of one queue, whose order alone is sufficient, the task before the
- * last. */
+/* The parts of a program that are removed to plant an error: the first `clear` of flag words and
+ * the last `wait`. A program of one queue needs no waits, so its task before the last one is
+ * removed instead. */
 typedef struct planted {
     const char *clear, *wait, *task; /* positions in the text; NULL: nothing to remove */
 } planted;

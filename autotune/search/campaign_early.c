@@ -17,7 +17,7 @@
 
 struct campaign_early {
     campaign *campaign;
-    attempt attempt; /* number and seed, and the proposal found */
+    attempt attempt; /* the attempt's number and seed, and the proposal that was found */
     mgl_proposer_answer answer;
     mgl_status status;
     mgl_error error;

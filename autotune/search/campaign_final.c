@@ -59,7 +59,7 @@ static mgl_status check(campaign *c, attempt *a, mgl_error *err)
 
 /* ---- real checkpoint ------------------------------------------------------------------------- */
 
-/* Results of the final measurement besides the trial. */
+/* Results of the final measurement that are not part of the trial. */
 typedef struct final_facts {
     mgl_real_facts real;
     double baseline_us[MGL_MAX_WORKLOADS]; /* (workloads); 0: not measured */
@@ -128,7 +128,7 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
         status = mgl_judge_summarize(trial, MGL_PAIRS_DECISION, err);
     if (status || a->decided)
         return status;
-    /* no result is stored then; the next run of the ended campaign measures again */
+    /* no result is stored, so the next run of the ended campaign measures again */
     if (mgl_judge_is_disturbed(trial->pairs, trial->pair_count, trial->workload_count,
                                MGL_PAIRS_DECISION))
         return mgl_fail(err, MGL_DEVICE, "final",

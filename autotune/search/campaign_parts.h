@@ -74,14 +74,15 @@ typedef struct campaign {
     campaign_spent_time spent;
     int64_t decisions; /* decisions made so far, counted in the store */
     double gained;     /* sum of the log ratios of all kept trials */
-    double lost; /* log ratio: bound of the loss by simpler programs that were kept (judge.h) */
+    double lost; /* log ratio: sum of the possible losses by simpler programs that were kept
+                  * (judge.h) */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;
     campaign_early *early; /* the search in progress during a measurement; NULL: none */
     int bad_controls;      /* bad controls in a row */
     int suspects;          /* candidates in a row that hung or crashed */
-    bool disturbed;        /* the pairs of a candidate had too many events to be used */
+    bool disturbed;        /* too many pairs of the last candidate had an event */
     int broken;            /* failures of the runner or of the incumbent, in a row */
     /* this worker, in a shared store; NULL: one process runs the campaign alone */
     mgl_store_worker *worker;

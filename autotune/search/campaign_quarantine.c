@@ -1,8 +1,9 @@
 /*
  * Quarantine of a wrong winner: if the final measurement finds the incumbent wrong, the trial is
- * marked in the store, and the last correct kept trial before it is the incumbent again. Resumed
- * campaigns, reports and exports then use that one. The final verdict is stored first, as an event,
- * so a run that is killed in between repeats the quarantine when it resumes. Called by tune_run.c.
+ * marked in the store, and the last correct kept trial before it becomes the incumbent again.
+ * Resumed campaigns, reports and exports then use the restored incumbent. The final verdict is
+ * stored first, as an event, so a run that is killed in between repeats the quarantine when it
+ * resumes. Called by tune_run.c.
  */
 #include "autotune/answers/answer.h"
 #include "autotune/search/campaign_parts.h"

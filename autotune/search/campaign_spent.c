@@ -1,10 +1,10 @@
 /*
  * Time accounting of a run: the intervals of the loop, the requests of the runner to its workers,
- * and the device's own seconds. Reported and stored once, as an event at the end of the run. It
- * affects no decision.
+ * and the seconds that the device worked. The account is reported and stored once, as an event at
+ * the end of the run. It affects no decision. Text of the event:
  *
- *     of 40.8 s: start 1.20 s (1), ..., other 0.31 s (1); requests: set 3.21 s (22), ...; device:
- *     launches 22.90 s (1420), ...
+ * "of 40.8 s: start 1.20 s (1), ..., other 0.31 s (1); requests: set 3.21 s (22), ...; device:
+ * launches 22.90 s (1420), ..."
  *
  * Intervals do not overlap, and `other` is the remainder. Requests are parts of intervals. Device
  * seconds come from the device's clock: program launches, preparation of weights and cache,

@@ -29,7 +29,7 @@ typedef struct mgl_measurement {
     mgl_trial *trial;        /* workload_count is set; gets pairs, statistics and the outcome */
     uint64_t *draws;         /* random state: the order of the launches of each pair */
     int64_t decision;        /* number of the next decision in its search (mgl_judge_level) */
-    double lost;             /* mgl_judge_limit_loss */
+    double lost;             /* loss by simpler programs so far (mgl_judge_limit_loss) */
     bool simpler;            /* equal speed suffices (mgl_judge_decide) */
     const atomic_int *abort; /* may be NULL */
     /* Restarts the runner with the incumbent, before a suspicious gain is measured again. */
@@ -49,11 +49,12 @@ void mgl_measure_decide(mgl_measurement *m, mgl_outcome outcome, const char *for
 /* Makes the verdict of a part the trial's. */
 void mgl_measure_take(mgl_measurement *m, const mgl_trial_verdict *verdict);
 
-/* Checks the candidate's correctness and stores its errors in the trial. Decides if it fails. */
+/* Checks the candidate's correctness and stores its errors in the trial. A failed check decides the
+ * outcome. */
 mgl_status mgl_measure_check(mgl_measurement *m, const unsigned char nonce[MGL_SHA256_BYTES],
                              mgl_error *err);
 
-/* Takes the pairs of a stage for all workloads. Decides if a launch failed. */
+/* Takes the pairs of a stage for all workloads. A failed launch decides the outcome. */
 mgl_status mgl_measure_pairs(mgl_measurement *m, mgl_pair_stage stage, mgl_error *err);
 
 /* The stages, in order. Each one is skipped if the outcome is decided. The last one decides. */

@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_GAIN 1e-4 /* of the log value: smallest gain that counts as an improvement */
-#define POOR       0.1  /* of the log value: a start that was improved by more is poor */
-#define BETTER     1e-3 /* of the log value: a smaller gain does not end a plateau */
-#define MUCH       0.1  /* of the log value: a large improvement */
+#define LEAST_GAIN 1e-4 /* smallest gain in the log value that counts as an improvement */
+#define POOR       0.1  /* if the start was improved by more than this in the log value, it is
+                         * called poor */
+#define BETTER     1e-3 /* a smaller gain in the log value does not end a plateau */
+#define MUCH       0.1  /* a gain in the log value that counts as large */
 #define DEVIATIONS 3.92 /* width of a trial's interval in standard deviations */
 #define UNBOUNDED  0.01 /* standard deviation assumed for a trial with an unbounded interval */
 
@@ -398,7 +399,7 @@ static void take_values(mgl_search *search, const mgl_trial *trial, mgl_known *k
     known->measured = known->correct ? us : 0;
     known->deviation = known->measured > 0 ? deviation_of(trial) : 0;
     known->predicted = trial->predicted_us;
-    if (known->duplicate && trial->duplicate_of == 0) { /* duplicate of the start */
+    if (known->duplicate && trial->duplicate_of == 0) { /* a duplicate of the start config */
         known->correct = true;
         known->measured = search->default_us;
         known->predicted = search->start_predicted;

@@ -27,7 +27,7 @@ typedef struct mgl_known {
     mgl_moves moves;
     bool correct;     /* usable as a parent: ran correctly, or was proved where nothing runs */
     bool tainted;     /* it or an ancestor was quarantined; not usable as a parent */
-    bool duplicate;   /* the same program as an earlier trial's */
+    bool duplicate;   /* the program of an earlier trial, tried again */
     double measured;  /* us on the chain of incumbents; 0: not measured */
     double deviation; /* standard deviation of the log value, from the interval of its gain */
     double predicted; /* us; 0: not predicted */
@@ -53,8 +53,8 @@ typedef struct mgl_search {
     int numbers[MGL_MAX_KNOBS]; /* (space.count) config knob of each knob in the space */
     mgl_known *known;           /* (known_count) in the order of learning */
     size_t known_count, known_capacity;
-    /* (known_count) indices into `known`, sorted by trial number; several workers deliver out of
-     * order */
+    /* (known_count) indices into `known`, sorted by trial number; `known` itself is not sorted if
+     * several workers run trials */
     size_t *order;
     size_t order_capacity;
     /* (tried_size, a power of two) hash set of configs with moves; 0: free entry */
@@ -81,15 +81,15 @@ mgl_status mgl_search_learn(mgl_search *search, const mgl_trial *trial, mgl_erro
 
 /* The trial of that number, or NULL. */
 const mgl_known *mgl_search_find(const mgl_search *search, int64_t number);
-/* us, comparable with every other trial; 0: rejected, incorrect or of unknown speed. */
+/* us, comparable with the values of all trials; 0: rejected, incorrect or of unknown speed */
 double mgl_search_value(const mgl_search *search, const mgl_known *known);
 /* us of the start config; 0: unknown. */
 double mgl_search_start_value(const mgl_search *search);
 /* The best program: the last kept trial or, if nothing is measured, the best known one. NULL: the
  * start. */
 const mgl_known *mgl_search_incumbent(const mgl_search *search);
-/* Whether the start is poor and the search has to go far: a much better program was found, or the
- * speed of the start is unknown. */
+/* Whether the start is poor, so that large changes are useful: a much better program was found, or
+ * the speed of the start is unknown. */
 bool mgl_search_is_far(const mgl_search *search);
 /* Whether moves are useful now. Far from the optimum, knobs gain more. */
 bool mgl_search_wants_moves(const mgl_search *search);
@@ -139,8 +139,8 @@ bool mgl_search_change_knob(const mgl_search *search, int knob, uint64_t *state,
 typedef struct mgl_taste {
     double weights[MGL_MAX_KNOBS][MGL_MAX_KNOB_VALUES]; /* (space.count) (values) */
 } mgl_taste;
-/* Computes the weights by Laplace's rule of succession: of the latest trials with a value, how many
- * are in the best eighth. */
+/* Computes the weights of the values by Laplace's rule of succession: the share of the latest
+ * trials with this value that are among the best eighth. */
 void mgl_search_get_taste(const mgl_search *search, mgl_taste *out);
 /* Changes `count` knobs. Knobs that helped before are drawn more often. Values are drawn by
  * `taste`; NULL: as in mgl_search_change_knob. False: nothing changed. */
@@ -202,8 +202,8 @@ int mgl_batch_room(const mgl_search *search, int most);
 void mgl_batch_add(mgl_batch *batch, const mgl_draft *draft, uint64_t state, int place);
 /* Prices all drafts, and fills `hopes`. */
 void mgl_batch_price(const mgl_search *search, const mgl_program *other, mgl_batch *batch);
-/* Releases the drafts from index `from` on, and empties the batch. The caller has taken the
- * others. */
+/* Releases the drafts from index `from` on, and empties the batch. Earlier drafts belong to the
+ * caller. */
 void mgl_batch_clear(mgl_batch *batch, int from);
 
 /* Draws local steps from the incumbent, or from a program that may be as good: knobs change to an

@@ -247,7 +247,7 @@ bool mgl_search_scatter(const mgl_search *search, uint64_t *state, mgl_schedule_
     return changed;
 }
 
-/* Whether the knob takes part in the decision between flags and counters. */
+/* Whether the knob affects the choice between flag exchange and counter exchange. */
 static bool is_tied(int number)
 {
     return number == mgl_knob_find("exchange") || number == mgl_knob_first(MGL_STEP_O) ||

@@ -19,7 +19,7 @@
 enum {
     MEMBERS = MGL_MOST_RANKED,
     PLATEAU = 40,     /* trials without an improvement that end a basin */
-    SCATTERED = 12,   /* trials around a poor start before any reproduces */
+    SCATTERED = 12,   /* trials around a poor start before children are made */
     FOUNDERS = 4,     /* members that a later basin needs before it reproduces */
     LEAST_JUMP = 4,   /* knobs that a hop changes, at least */
     MOST_JUMP = 8,    /* knobs that a hop changes, at most */
@@ -41,7 +41,7 @@ typedef struct evolve {
     int hops;
 } evolve;
 
-/* Whether a program is as fast as one of the population, and so probably equal to it. */
+/* Whether a program is as fast as a member of the population, and so probably the same program. */
 static bool is_equal(const mgl_ranking *p, double value)
 {
     bool equal = false;
@@ -88,8 +88,8 @@ static double share(const mgl_credit *credits, int count)
     return (gain + 0.01) / (tries + 1);
 }
 
-/* Whether a child gets moves instead of knob changes: by the past gains of both, with a probability
- * of at least 0.1 each. */
+/* Decides at random whether a child gets moves instead of knob changes. The chance follows from the
+ * past gains of both kinds, and is at least 0.1 for each. */
 static bool wants_moves(const evolve *e, const mgl_draft *child, uint64_t *state)
 {
     double knobs = share(e->search.knobs, MGL_KNOB_ROWS);
@@ -157,8 +157,8 @@ static mgl_status make_child(const evolve *e, bool far, uint64_t *state, mgl_dra
     return founding || far ? jump(e, state, out, err) : vary(e, &p, state, out, err);
 }
 
-/* Whether the next proposal is a local step. From a poor start, local steps help only if costs
- * choose among them. */
+/* Whether the next proposal is a local step. If the start is poor, local steps are useful only if
+ * the cost model can choose among them. */
 static bool wants_near(const evolve *e, uint64_t *state)
 {
     bool far = mgl_search_is_far(&e->search) && !e->search.subject->has_costs;
@@ -184,7 +184,7 @@ static mgl_status draw_near(const evolve *e, uint64_t *state, mgl_draft *out, bo
     return status;
 }
 
-/* Draws as many children as are priced in parallel; *t counts the draws. */
+/* Draws one batch of children, as many as are priced in parallel; *t counts the draws. */
 static mgl_status draw_batch(const evolve *e, int room, int *t, uint64_t *state, mgl_batch *batch,
                              mgl_error *err)
 {

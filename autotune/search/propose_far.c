@@ -15,17 +15,17 @@
 #include <math.h>
 
 enum {
-    LOOKS = 4,      /* trials without a large improvement after which far steps become rarer */
-    FAR_EVERY = 2,  /* from a poor start, then one proposal in so many is a far step */
-    NEAR_EVERY = 8, /* from a good start */
-    PRICED = 120,   /* predictions of a descent, at most */
+    LOOKS = 4,      /* trials without a large improvement after which far steps become rarer: */
+    FAR_EVERY = 2,  /* then one of this many proposals is a far step, if the start is poor */
+    NEAR_EVERY = 8, /* the same if the start is good */
+    PRICED = 120,   /* limit of predictions for one descent */
     VALUES = 2,     /* values of a knob that a descent tries before the next knob */
     LATEST = 400,   /* trials used for the correction */
     PASSES = 8,     /* passes of the solver over all knobs */
     FEW = 2,        /* regularization: number of virtual trials with no error */
     OTHER = MGL_MAX_KNOB_VALUES /* index of a value that is not in the space */
 };
-#define SCORE 0.03 /* of the log value: smaller gains are left to local steps */
+#define SCORE 0.03 /* smallest predicted gain, in the log value, for which a far step is proposed */
 
 /* Correction of the log prediction: one term for each value of each knob. */
 typedef struct correction {
@@ -118,7 +118,7 @@ typedef struct descent {
     int priced;
 } descent;
 
-/* Moves to a priced draft if it is better. */
+/* Moves the descent to a priced draft if the draft is better. */
 static bool go(descent *d, const mgl_draft *next)
 {
     if (!(next->predicted > 0))
@@ -132,8 +132,8 @@ static bool go(descent *d, const mgl_draft *next)
     return true;
 }
 
-/* Draws drafts from `place` on, as many as are priced in parallel: VALUES of each knob, in
- * `order`. */
+/* Draws one batch of drafts, as many as are priced in parallel: VALUES changed values of each knob,
+ * for the knobs in `order`. `place` counts the draws of the pass. Returns the next place. */
 static int draw_batch(const descent *d, const int *order, int place, uint64_t *state,
                       mgl_batch *batch)
 {

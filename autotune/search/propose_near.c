@@ -194,7 +194,7 @@ static double draw_own_gain(const mgl_search *search, const mgl_known *known, ui
     return gain > 0 ? draw_gain(gain, noise, state) : 0;
 }
 
-/* Applies the trial's changes to the draft. */
+/* Applies the changes that a trial made to its parent to the draft. */
 static mgl_status take_changes(const mgl_search *search, const mgl_known *known, mgl_draft *draft,
                                mgl_error *err)
 {
@@ -224,7 +224,8 @@ static mgl_ranking draw_donors(const mgl_search *search, int most, uint64_t *sta
     return donors;
 }
 
-/* Whether the trial is the parent or an ancestor of it, so that its changes are already applied. */
+/* Whether the trial is the parent or an ancestor of the parent. Then its changes are already
+ * applied. */
 static bool is_there(const mgl_search *search, const mgl_known *parent, const mgl_known *known)
 {
     for (; parent; parent = mgl_search_find(search, parent->parent))
@@ -268,7 +269,7 @@ static bool is_unchanged(const mgl_draft *v, const mgl_proposal *base)
            v->moves.count == base->moves.count;
 }
 
-/* Draws as many drafts as are priced in parallel; *t counts the draws. */
+/* Draws one batch of drafts, as many as are priced in parallel; *t counts the draws. */
 static mgl_status draw_batch(const mgl_search *search, const mgl_program *program,
                              const mgl_proposal *base, const mgl_known *parent, int tries, int *t,
                              uint64_t *state, mgl_batch *batch, mgl_error *err)
@@ -288,8 +289,8 @@ static mgl_status draw_batch(const mgl_search *search, const mgl_program *progra
     return status;
 }
 
-/* Takes the promising drafts, up to `most`. If the limit is reached, *state is the state after the
- * last one. */
+/* Takes the promising drafts, up to `most`. At the limit, sets *state to the random state after the
+ * last draft taken. */
 static void take_hopes(mgl_batch *batch, int most, uint64_t *state, mgl_draft *out, int *count)
 {
     int i = 0;

@@ -338,7 +338,7 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
     if (!status && best->count == 0 && !wide)
         status = choose_far(s, &f, state, best, err);
     if (!status &&
-        best->count == 0) /* nothing promising is left nearby: continue with a random draft */
+        best->count == 0) /* no local step is promising: continue with a random draft */
         found(s, state, best);
     mgl_surrogate_fit_clear(&f);
     return status;

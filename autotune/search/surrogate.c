@@ -70,8 +70,8 @@ static double distance(double a, double b)
     return (a < 0) != (b < 0) ? ZERO_AWAY : fabs(a - b);
 }
 
-/* Combines both kernels: from the sum of weights, the weighted sum of exp(-2 d), and the weighted
- * sum of d. */
+/* Combines both kernels. `weights`: the sum of the feature weights; `near`: the weighted sum of
+ * exp(-2 d); `away`: the weighted sum of d. */
 static double combine(double weights, double near, double away)
 {
     return SUM_SHARE * near / weights + (1 - SUM_SHARE) * exp(-2 * away);
@@ -444,7 +444,7 @@ double mgl_surrogate_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return mgl_expected_improvement(p, warped(f->best, f->best)) * chance(s, f, features);
 }
 
-/* The same for a candidate with a prediction in us. */
+/* Returns the score of a candidate with a prediction in us. */
 double mgl_surrogate_priced_score(const mgl_surrogate *s, const mgl_surrogate_fit *f,
                                   const mgl_schedule_config *config, const mgl_moves *moves,
                                   double predicted)
@@ -479,7 +479,8 @@ static mgl_status add_point(mgl_surrogate *s, const mgl_known *known, mgl_error 
     return MGL_OK;
 }
 
-/* Takes the best MOST_PRIOR / 2 trials, and about as many of the others at even distances. */
+/* Takes the best MOST_PRIOR / 2 trials of an earlier campaign, and up to as many of the other
+ * trials, evenly spaced by rank. */
 static mgl_status add_points(mgl_surrogate *s, mgl_known *known, size_t count, mgl_error *err)
 {
     const size_t best = MOST_PRIOR / 2, rest = count > best ? count - best : 0;

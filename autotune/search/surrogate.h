@@ -58,7 +58,7 @@ typedef struct mgl_surrogate {
 
 /* The result of fitting all trials. */
 typedef struct mgl_surrogate_fit {
-    mgl_surrogate_point *points; /* (count) points of this campaign (own) first */
+    mgl_surrogate_point *points; /* (count) the first `own` points are this campaign's */
     double *factor;              /* (count, count) */
     double *weights;             /* (count) covariance^-1 of the log values */
     double *residual;            /* (count) covariance^-1 of the residuals */

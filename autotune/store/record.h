@@ -94,9 +94,9 @@ typedef struct mgl_trial {
     bool same_kernel; /* same kernel as the incumbent: exchanged instead of compiled */
     mgl_trial_verdict verdict;
     int duplicate_of; /* number of the earlier trial; 0: no duplicate */
-    /* Set if the trial was the incumbent and the final measurement found it wrong; its outcome then
-     * states the error. The value is the id of the last trial stored before that. 0: not
-     * quarantined. */
+    /* Set if the trial was the incumbent and the final measurement found it wrong. Its outcome is
+     * then the error that was found. The value is the id of the last trial stored before the
+     * quarantine. 0: not quarantined. */
     int64_t quarantined;
     double predicted_us;           /* predicted objective; 0: none */
     double gain, gain_lo, gain_hi; /* log ratio of the objective; all 0: not measured */
@@ -125,9 +125,10 @@ typedef struct mgl_campaign_record {
     char *dtype;
     char *workloads; /* output of mgl_workloads_print */
     char *space;     /* JSON */
-    char *options;   /* JSON of the other settings: proposers and shares, allow_formats, ... */
+    char *options;   /* JSON of the settings that have no field here: proposers and shares,
+                      * allow_formats, ... */
     char *state;     /* "running", "paused", "ended", "stopped" */
-    char *reason;    /* why it is paused or ended, as one sentence */
+    char *reason;    /* why the campaign is paused or ended, as one sentence */
     int64_t capacity;
     uint64_t seed;
     int64_t created_unix, updated_unix;

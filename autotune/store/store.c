@@ -254,7 +254,7 @@ static mgl_status connect_frozen(mgl_store *store, mgl_error *err)
     return status ? status : look_at(store, err);
 }
 
-/* Whether opening failed because log files could not be created beside a store without a log. */
+/* Whether opening failed because the log files of a store could not be created in its folder. */
 static bool is_frozen(const mgl_store *store)
 {
     char log[PATH_MAX + 8];

@@ -103,7 +103,8 @@ mgl_status mgl_store_count_quarantined(mgl_store *store, int64_t campaign, int64
 /* Returns the number of the last kept trial; 0: none. */
 mgl_status mgl_store_find_incumbent(mgl_store *store, int64_t campaign, int64_t *out,
                                     mgl_error *err);
-/* Visits trials stored after the one with id `after` (0: all), by id, without pairs. */
+/* Visits the trials that were stored after the trial with the id `after` (0: all), in the order of
+ * their ids, without pairs. */
 mgl_status mgl_store_each_newer(mgl_store *store, int64_t campaign, int64_t after,
                                 mgl_store_trial_fn *each, void *user, mgl_error *err);
 /* Visits all incumbents and their ancestors in order, with pairs; at most MGL_MAX_LINE. */

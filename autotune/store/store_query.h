@@ -26,7 +26,8 @@ struct mgl_store {
     sqlite3 *database;      /* used by the SQLite engine */
     mgl_postgres *postgres; /* used by the PostgreSQL engine */
     char *path;             /* owned: the given path; for a server, its host and database */
-    char *beside;           /* owned; NULL: equal to `path` */
+    char *beside;           /* path prefix of the files that belong to the store; owned; NULL: equal
+                             * to `path` */
     int64_t worker; /* server only: id of the worker that stores trials; 0: none has joined */
     char *url;      /* owned; server only: the complete URL; NULL: none */
 };
@@ -46,7 +47,7 @@ struct mgl_store_engine {
     void (*open)(mgl_query *query, const char *sql);
     void (*close)(mgl_query *query);
     bool (*step)(mgl_query *query);
-    void (*reset)(mgl_query *query); /* prepares for other arguments */
+    void (*reset)(mgl_query *query); /* makes the statement ready to run again with other arguments */
     void (*put_int)(mgl_query *query, int place, int64_t value);
     void (*put_real)(mgl_query *query, int place, double value);
     void (*put_text)(mgl_query *query, int place, const char *text, size_t length, bool lasts);
@@ -84,7 +85,7 @@ void mgl_query_put_text(mgl_query *query, const char *text);
 void mgl_query_put_fields(mgl_query *query, const mgl_fields *fields, const void *record);
 /* True: a row is available. False: no more rows, or an error. */
 bool mgl_query_step(mgl_query *query);
-/* Runs the statement to its end and prepares for other arguments. */
+/* Runs the statement to its end, and makes it ready to run again with other arguments. */
 void mgl_query_run(mgl_query *query);
 /* Runs a change of one row that ends with RETURNING id, and returns the id; 0: no row, or an
  * error. */

@@ -306,7 +306,7 @@ static mgl_status claim_submission(mgl_store_worker *w, int64_t number, int64_t 
                            " AND number = ? AND worker = ? RETURNING number",
                            MGL_INTS(*id, w->campaign, number, w->id), &held, err);
     if (!held)
-        *id = 0; /* the number was taken over, and so will be the trial */
+        *id = 0; /* another worker took over the number, so it will also take over the trial */
     return status;
 }
 

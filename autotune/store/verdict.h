@@ -30,7 +30,7 @@ enum {
 const char *mgl_outcome_name(mgl_outcome outcome); /* "NO_GAIN" */
 int mgl_outcome_exit(mgl_outcome outcome);         /* MGL_EXIT_... */
 const char *mgl_outcome_hint(mgl_outcome outcome); /* one sentence, at most 300 bytes */
-/* The same for authors of micro-kernels. */
+/* Returns the hint for authors of micro-kernels: one sentence. */
 const char *mgl_outcome_kernel_hint(mgl_outcome outcome);
 /* False: no such name. */
 bool mgl_outcome_parse(const char *name, mgl_outcome *out);
@@ -51,7 +51,8 @@ typedef struct mgl_facts {
     double gain, gain_lo, gain_hi;    /* paired log ratio against the incumbent, with its confidence
                                        * interval; all 0: not timed */
     double registers;                 /* per thread */
-    double spill_bytes, shared_bytes; /* per thread, per block; known if `registers` is */
+    double spill_bytes, shared_bytes; /* spilled bytes per thread, shared bytes per block; valid if
+                                       * `registers` is not 0 */
 } mgl_facts;
 
 /* Zero-initialized: MGL_OUTCOME_OK without a message. */
@@ -60,7 +61,7 @@ typedef struct mgl_trial_verdict {
     int code; /* of the validator if MGL_OUTCOME_REJECTED: 203 for MG203; else 0 */
     int line; /* in the proposed text, from 1; 0: unknown */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* the first diagnostic, one line; "": none */
-    mgl_facts facts; /* of a micro-kernel; a campaign's trial has its numbers beside the verdict */
+    mgl_facts facts; /* used only for micro-kernels; a campaign's trial stores its numbers elsewhere */
 } mgl_trial_verdict;
 
 /* Sets outcome and diagnostic; a long diagnostic is shortened in the middle. */
@@ -72,8 +73,8 @@ void mgl_trial_verdict_set(mgl_trial_verdict *verdict, mgl_outcome outcome, cons
 void mgl_diagnostic_of(const mgl_error *why, char out[MGL_MAX_DIAGNOSTIC + 1]);
 /* Sets the outcome of a failed step, with the error as the diagnostic. */
 void mgl_trial_verdict_fail(mgl_trial_verdict *verdict, mgl_outcome outcome, const mgl_error *why);
-/* The same for a step that may have failed because of the candidate. Lack of memory and an
- * interruption stay errors. */
+/* Converts the status of a step that may have failed because of the candidate to a verdict. Lack of
+ * memory and an interruption stay errors. */
 mgl_status mgl_trial_verdict_of(mgl_trial_verdict *verdict, mgl_status status, mgl_outcome outcome,
                                 const mgl_error *why, mgl_error *err);
 

@@ -120,7 +120,8 @@ mgl_status mgl_workloads_parse(const char *text, mgl_workloads *out, mgl_error *
     return MGL_OK;
 }
 
-/* The contexts are those of the first batch. A new batch begins where its number changes. */
+/* Prints the contexts of the first batch, and all batches. In the list, a new batch begins where
+ * the number changes. */
 void mgl_workloads_print(const mgl_workloads *workloads, mgl_text *out)
 {
     const mgl_workload *list = workloads->list;

@@ -127,7 +127,8 @@ mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_e
     if (!status)
         status = mgl_cli_make_environment(!key_file(how) && tune->chat_url, &env, err);
     if (!status) {
-        signal(SIGHUP, SIG_IGN); /* the child inherits it: a logout does not end it */
+        signal(SIGHUP, SIG_IGN); /* the child inherits the ignored signal, so a logout does not end
+                                  * it */
         errno = spawn(log.bytes, (char *const *)(uintptr_t)words, env.entries, &pid);
         if (errno)
             status =

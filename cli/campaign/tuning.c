@@ -104,7 +104,7 @@ static mgl_status print_answer(const tuning *t, mgl_error *err)
 
 double mgl_cli_limit(const mgl_cli_real *hours)
 {
-    const double least = 1e-9; /* any positive number */
+    const double least = 1e-9; /* an explicit 0 becomes this limit; 0 means no limit */
     return hours->given && hours->value < least ? least : hours->value;
 }
 

@@ -8,7 +8,7 @@
 
 #include "cli/generate/prompts.h"
 
-/* What all launches share, and their total times. Zero-initialize; release with
+/* The requests and results of all launches, and their total times. Zero-initialize; release with
  * mgl_cli_batches_clear. */
 typedef struct mgl_cli_batches {
     mgl_request *requests; /* owned (prompts) */

@@ -103,7 +103,8 @@ static bool is_blank(const mgl_text *text)
     return i == text->length;
 }
 
-/* Ctrl-C at a prompt drops the text typed so far. Without text, a second Ctrl-C leaves the chat. */
+/* Whether the chat ends: a second Ctrl-C at an empty prompt ends it. Ctrl-C after typed text only
+ * drops the text. */
 static bool leaves(mgl_cli_line kind, bool begun, bool *once)
 {
     bool again = kind == MGL_CLI_LINE_INTERRUPTED && !begun && *once;

@@ -50,7 +50,7 @@ bool mgl_cli_chat_end_reply(void);
     X(quit, exit)                                                                                  \
     X(bye, exit)
 
-/* X(name, help): other input. */
+/* X(name, help): other input than commands. */
 #define MGL_CLI_CHAT_KEYS(X)                                                                       \
     X("\\ at the end", "continues the message on the next line")                                   \
     X("\"\"\"", "encloses a message of several lines")                                             \

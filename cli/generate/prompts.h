@@ -97,7 +97,7 @@ void mgl_cli_prompt_name(const mgl_cli_prompts *prompts, size_t index, char *out
  * which begins with the entry's name; the result is MGL_OK. Otherwise the result is `status`. */
 mgl_status mgl_cli_prompt_end(mgl_cli_prompts *prompts, size_t index, mgl_status status,
                               mgl_error *err);
-/* The same for an error in this key of an entry. */
+/* Handles the `status` of work on a key of an entry, as mgl_cli_prompt_end does. */
 mgl_status mgl_cli_prompt_end_key(mgl_cli_prompts *prompts, size_t index, const char *key,
                                   mgl_status status, mgl_error *err);
 /* How prompts are converted to conversations. */

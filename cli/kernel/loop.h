@@ -56,7 +56,8 @@
         .no_sandbox = (o)->no_sandbox.given, .abort = mgl_cancel_flag(mgl_cli_cancel())            \
     }
 
-/* The same from MGL_CLI_PLACE_OPTIONS. `reading`: nothing is created or locked. */
+/* Initializer of mgl_kernel_store_options from a verb's options with MGL_CLI_PLACE_OPTIONS.
+ * `reading`: nothing is created or locked. */
 #define MGL_CLI_PLACE(o, reading)                                                                  \
     {                                                                                              \
         .folder = (o)->folder.value, .transformations = (o)->transformations.value,                \

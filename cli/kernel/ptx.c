@@ -1,6 +1,6 @@
 /*
- * megalith kernel ptx WORD: condenses, compares and scans the PTX of kernels, and keeps what is
- * learned from it for the prompts of kernel sessions.
+ * megalith kernel ptx WORD: condenses, compares and scans the PTX of kernels. Also learns
+ * optimization ideas from pairs of kernels, and stores them for the prompts of kernel sessions.
  */
 #include "cli/kernel/loop.h"
 

@@ -38,7 +38,7 @@ void mgl_page_put_escaped(mgl_text *out, const char *text, const char *marked, c
 
 typedef enum mgl_page_paths {
     MGL_PAGE_NONE,
-    MGL_PAGE_FILES, /* those that end in `suffix`, and folders */
+    MGL_PAGE_FILES, /* files that end in `suffix`, and folders */
     MGL_PAGE_FOLDERS,
     MGL_PAGE_MODELS, /* folders and compiled models */
     MGL_PAGE_PROGRAMS

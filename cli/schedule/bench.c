@@ -214,7 +214,7 @@ static mgl_cli_bench_rows rows_of(const bench *b)
                                 .count = b->count};
 }
 
-/* Prints the note once, with the first row. */
+/* Prints once, with the first row, why there are no predictions. */
 static void say_unpredicted(const bench *b)
 {
     mgl_error why;

@@ -84,7 +84,7 @@ static void explain_code(const struct options *o, const mgl_code_info *info)
 
 /* ---- explaining a schedule ------------------------------------------------------------------- */
 
-/* A prediction and the case that it is for. */
+/* A prediction, and the launch that it predicts. */
 typedef struct prediction {
     const mgl_program *program;
     const char *device; /* the device whose costs are used */

@@ -47,7 +47,8 @@ typedef struct traced {
     mgl_program *program;
     mgl_vm *vm;
     mgl_trace *trace;
-    double us_per_token; /* by the host's clock, without the first; 0: only one token */
+    double us_per_token; /* measured by the host's clock over all tokens but the first; 0: only one
+                          * token */
 } traced;
 
 static mgl_status check_options(const struct options *o, mgl_error *err)
@@ -226,8 +227,8 @@ static int newest_list(const mgl_trace *trace)
     return trace->lists > 1 && mgl_trace_last_row(trace, 1) > mgl_trace_last_row(trace, 0);
 }
 
-/* With two lists, the object itself has the summary of the last epoch's list, where readers of a
- * single list expect the fields. */
+/* Writes the object. With two lists, the object also has the fields of the last epoch's list at its
+ * top level, where readers of a single list expect them. */
 static void put_object(const traced *t, const mgl_trace_summary *summaries)
 {
     mgl_json_out out = {0};

@@ -51,7 +51,8 @@ typedef struct mgl_guard_plant {
 typedef struct mgl_guard_ptx {
     const char *name;
     const char *what, *why;    /* as in mgl_ptx_finding; NULL: must pass */
-    const char *module, *body; /* planted before the entry, and inside it; one line each */
+    const char *module, *body; /* text planted before the entry, and text planted inside the entry;
+                                * one line each */
 } mgl_guard_ptx;
 
 /* A trick that passed or was rejected for another reason, or clean content that was rejected. */
@@ -63,7 +64,7 @@ typedef struct mgl_guard_miss {
 enum { MGL_GUARD_MISSES = 32 };
 typedef struct mgl_guard_test {
     int tricks, units;           /* number of tests run */
-    int ptx_tricks, ptx_modules; /* the same for PTX; ptx_modules: clean modules */
+    int ptx_tricks, ptx_modules; /* number of PTX tricks tested, and of clean PTX modules */
     int missed;                  /* number of all misses; `misses` contains the first ones */
     mgl_guard_miss misses[MGL_GUARD_MISSES];
 } mgl_guard_test;
@@ -71,8 +72,9 @@ typedef struct mgl_guard_test {
 /* Plants tricks, and adds to *out. */
 mgl_status mgl_guard_try(const mgl_guard_plant *plants, int count, mgl_guard_test *out,
                          mgl_error *err);
-/* Scans PTX modules, and adds to *out. A trick is scanned against the same module without it
- * (must be rejected), and against itself (must pass, because the incumbent has it as often). */
+/* Scans PTX modules, and adds to *out. A trick is scanned twice. Compared with the same module
+ * without the trick, it must be rejected. Compared with itself, it must pass, because the incumbent
+ * contains it equally often. */
 mgl_status mgl_guard_try_ptx(const mgl_guard_ptx *modules, int count, mgl_guard_test *out,
                              mgl_error *err);
 /* Tests the rows of guard.def, the words of words.def, each built-in unit, and the rows of

@@ -39,7 +39,7 @@ static void miss(mgl_guard_test *test, const char *name, const char *got)
 
 /* ---- texts of units -------------------------------------------------------------------------- */
 
-/* The unit's text with the planted text in it. */
+/* Builds the unit's text with the planted text in it. */
 static mgl_status put_plant(const mgl_kernel_unit *unit, const mgl_guard_plant *plant,
                             mgl_text *out, mgl_error *err)
 {
@@ -134,8 +134,7 @@ static mgl_status try_unit(const mgl_kernel_unit *unit, mgl_guard_test *out, mgl
 
 /* ---- compiled PTX ---------------------------------------------------------------------------- */
 
-/* The module contains what the kernel around a micro-kernel contains: an atomic, a clock, a
- * store. */
+/* The module resembles the code around a micro-kernel: it contains an atomic, a clock and a store. */
 enum { MODULE_LINE = 4, BODY_LINE = 15 };
 static const char module_text[] = ".version 8.0\n"
                                   ".target sm_90a\n"
@@ -214,7 +213,7 @@ mgl_status mgl_guard_try_ptx(const mgl_guard_ptx *list, int count, mgl_guard_tes
     return status;
 }
 
-/* Whether a trick is rejected by this rule. */
+/* Whether guard_ptx.def contains a trick that this rule rejects. */
 static bool has_trick(const mgl_ptx_forbidden *rule)
 {
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)

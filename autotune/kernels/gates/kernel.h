@@ -42,8 +42,8 @@ typedef struct mgl_kernel_candidate {
     int value_count;
 } mgl_kernel_candidate;
 
-/* Counts of ptxas for the kernel: the maximum of registers over all functions, sums of the
- * others. */
+/* Counts of ptxas for the kernel. Registers are the maximum over all functions; all other counts
+ * are sums. */
 typedef struct mgl_kernel_resources {
     int64_t registers; /* per thread */
     int64_t spill_stores, spill_loads, frame;

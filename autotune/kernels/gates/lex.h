@@ -40,7 +40,7 @@ enum { MGL_SCAN_WHAT = 200 };
 /* The first fault. */
 typedef struct mgl_scan_fault {
     int line;                 /* 0: no fault */
-    char what[MGL_SCAN_WHAT]; /* what was found and why it is rejected */
+    char what[MGL_SCAN_WHAT]; /* what was found, and why it is forbidden */
 } mgl_scan_fault;
 
 /* Sets the fault if none is set; returns false, for the caller to return. */

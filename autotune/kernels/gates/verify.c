@@ -25,7 +25,7 @@ typedef struct passage {
     mgl_kernel_launch launch;
     int64_t chosen[MGL_KERNEL_VALUES];
     mgl_kernel_context context;
-    mgl_kernel_compiled own; /* the unit's original text in the same program */
+    mgl_kernel_compiled own; /* the unit's original text, compiled in the same program */
     mgl_kernel_result *out;
 } passage;
 
@@ -260,8 +260,8 @@ static mgl_status scan_ptx(passage *p, mgl_error *err)
     return status;
 }
 
-/* Raises the budget to the usage of the unit's original text. The budget was measured with one
- * compiler; another compiler may spill or use tables in the original text already. */
+/* Raises the budget to the resources that the unit's original text uses. The budget was measured
+ * with one compiler. With another compiler, the original text may already spill or use tables. */
 static void raise_budget(passage *p)
 {
     mgl_context_budget *b = &p->context.budget;

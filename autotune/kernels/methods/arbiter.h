@@ -54,7 +54,7 @@ typedef struct mgl_ruling {
     mgl_decision decision;
     bool stand;        /* the next round starts from the candidate; else from the last accepted
                         * text */
-    bool kept;         /* the candidate was accepted, also if the search finishes with it */
+    bool kept;         /* the candidate was accepted; may also be true if the search finishes */
     mgl_finish finish; /* for MGL_DECISION_FINISH */
 } mgl_ruling;
 

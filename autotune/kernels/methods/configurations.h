@@ -47,8 +47,8 @@ typedef struct mgl_configurations_options {
     int tunable_count;
     const mgl_validity *valid; /* (valid_count) a point is valid if each of them is at least 1 */
     int valid_count;
-    /* The best points so far, over the first `start_axes` tunables. They are evaluated first,
-     * combined with values of the other tunables. */
+    /* The best points of the previous step, over the first `start_axes` tunables. They are combined
+     * with values of the newer tunables and evaluated first. */
     const mgl_configuration *start; /* (start_count) */
     int start_count, start_axes;
     mgl_evaluator evaluator;

@@ -14,7 +14,7 @@ typedef struct mgl_duplicates {
     const char *base; /* (base_length) the text that the work starts from */
     size_t base_length;
     const char *arch;          /* verdicts for other architectures do not count */
-    bool compiles, has_device; /* verdicts of fewer gates than these do not count */
+    bool compiles, has_device; /* gates that run now; verdicts of fewer gates do not count */
 } mgl_duplicates;
 
 /* If the text is known, sets *out to DUPLICATE with the matching text's name and its verdict.

@@ -37,7 +37,7 @@ void mgl_model_client_close(mgl_model_client *model_client); /* NULL is fine */
  * ends with PROPOSER_BUDGET.
  */
 mgl_status mgl_model_client_open_replay(const char *path, mgl_model_client **out, mgl_error *err);
-/* The same from a text; `file` is the name in messages. */
+/* Opens a replay client from a text; `file` is the name in messages. */
 mgl_status mgl_model_client_open_replay_text(const char *text, size_t length, const char *file,
                                              mgl_model_client **out, mgl_error *err);
 

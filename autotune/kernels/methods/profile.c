@@ -68,7 +68,7 @@ typedef struct head {
     int name, unit, value, kernel;  /* fields, if each metric is a row; NO_FIELD: none */
     int columns[MGL_METRIC_COUNT];  /* fields, if each metric is a column; NO_FIELD: none */
     double units[MGL_METRIC_COUNT]; /* factors for the values of the columns */
-    int ranks[MGL_METRIC_COUNT];    /* index of the name by which each metric was found */
+    int ranks[MGL_METRIC_COUNT];    /* which of its names (MGL_METRIC) each metric was found by */
 } head;
 
 /* Parses a number as "1,234.5" or "98.7 %"; NAN: no number, or more than a unit follows. */

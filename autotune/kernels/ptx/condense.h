@@ -42,7 +42,7 @@ typedef struct mgl_ptx_condensed {
 } mgl_ptx_condensed;
 
 mgl_status mgl_ptx_condense(const mgl_ptx *ptx, mgl_ptx_condensed *out, mgl_error *err);
-/* The same from text. */
+/* Parses and condenses a PTX text. */
 mgl_status mgl_ptx_condense_text(const char *text, size_t length, const char *file,
                                  mgl_ptx_condensed *out, mgl_error *err);
 void mgl_ptx_condensed_clear(mgl_ptx_condensed *condensed);

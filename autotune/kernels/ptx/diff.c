@@ -56,7 +56,7 @@ static mgl_status add_row(mgl_ptx_diff *out, const char *feature, span a, span b
     return row->feature && row->before && row->after ? MGL_OK : mgl_fail_memory(err, 64);
 }
 
-/* The next feature: < 0 only in `a`, 0 in both, > 0 only in `b`. */
+/* Compares the next features: < 0: only in `a`; 0: in both; > 0: only in `b`. */
 static int compare_next(const mgl_ptx_condensed *a, size_t i, const mgl_ptx_condensed *b, size_t j)
 {
     if (i >= a->total_count || j >= b->total_count)

@@ -1,6 +1,7 @@
 /*
- * Feature diff of two condensed modules. Features with the same values and different counts are
- * marked `counts_alone`, because unrolling changes counts and is not a different idea.
+ * Feature diff of two condensed modules. A feature with the same values and different counts is
+ * marked `counts_alone`, because such a difference usually comes from unrolling, not from another
+ * idea.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_DIFF_H
 #define MGL_AUTOTUNE_KERNELS_PTX_DIFF_H

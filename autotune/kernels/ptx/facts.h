@@ -1,5 +1,5 @@
-/* A list of facts about a PTX text, for building it: rows are added in any order, then sorted and
- * merged. collect.c and condense.c use it. */
+/* A list of facts about a PTX text, while the list is being built: rows are added in any order,
+ * then sorted and merged. collect.c and condense.c use it. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_FACTS_H
 #define MGL_AUTOTUNE_KERNELS_PTX_FACTS_H
 

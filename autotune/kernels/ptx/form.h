@@ -16,8 +16,9 @@ typedef struct mgl_ptx_form {
     int64_t part; /* factor of a value made of some bits of the thread, lane or warp number: tid &
                    * 7, lane / 4 */
     bool swizzled;
-    bool base;  /* parameters and grid position: the same for all threads of a block */
-    bool other; /* from memory, or not understood */
+    bool base;  /* parameters or the grid position are added; they are equal for all threads of a
+                 * block */
+    bool other; /* a part of the value is loaded from memory or not understood */
 } mgl_ptx_form;
 
 typedef struct mgl_ptx_forms {

@@ -24,7 +24,7 @@ enum { MGL_PTX_MAX_EVIDENCE = 32, MGL_PTX_MAX_IDEAS = 4096 };
 typedef struct mgl_ptx_evidence {
     char *op, *device; /* owned */
     double gain;       /* log(old time / new time) */
-    int64_t with;      /* number of other ideas of the same pair */
+    int64_t with;      /* number of other ideas that the same pair supports */
 } mgl_ptx_evidence;
 
 typedef struct mgl_ptx_idea {
@@ -56,7 +56,8 @@ typedef struct mgl_ptx_pair {
 } mgl_ptx_pair;
 mgl_status mgl_ptx_learn(const mgl_ptx_pair *pair, mgl_ptx_ideas *ideas, size_t *learned,
                          mgl_error *err);
-/* The same in a file, while other processes may do the same. *count: the ideas in the file. */
+/* Learns from a pair in a file, while other processes may do so too. *count: number of ideas in the
+ * file. */
 mgl_status mgl_ptx_ideas_learn(const char *path, const mgl_ptx_pair *pair, size_t *learned,
                                size_t *count, mgl_error *err);
 

@@ -17,7 +17,7 @@ typedef enum mgl_ptx_word_kind {
 } mgl_ptx_word_kind;
 
 typedef struct mgl_ptx_lexer {
-    mgl_source_text source; /* `line` and `number` are those of the current word */
+    mgl_source_text source; /* its `line` and `number` are the position of the current word */
     const char *next;       /* end of the current word */
     mgl_ptx_word_kind kind;
     mgl_ptx_slice word;

@@ -24,8 +24,8 @@ bool mgl_ptx_integer(mgl_ptx_slice word, int64_t *out);
 /* Skips to after `until`, across balanced brackets. */
 mgl_status mgl_ptx_skip(mgl_ptx_parser *p, const char *until);
 
-/* Parses a directive that modules and bodies share: variables, a row of a line table, a pragma.
- * *known: whether it is one. */
+/* Parses a directive that may occur in modules and in bodies: variables, a row of a line table, a
+ * pragma. *known false: the directive is not one of these. */
 mgl_status mgl_ptx_parse_shared(mgl_ptx_parser *p, bool *known);
 /* Parses a block from its opening brace to after its closing brace. */
 mgl_status mgl_ptx_parse_body(mgl_ptx_parser *p);

@@ -54,7 +54,7 @@ const char *mgl_ptx_space_name(mgl_ptx_space space);
 typedef enum mgl_ptx_kind {
     MGL_PTX_REGISTER, /* `id` is its number */
     MGL_PTX_SPECIAL,  /* %tid.x and others (section 10) */
-    MGL_PTX_NUMBER,   /* `value`, if it is an integer */
+    MGL_PTX_NUMBER,   /* the number is in `value` if it is an integer */
     MGL_PTX_NAME      /* of a variable, function or label */
 } mgl_ptx_kind;
 

@@ -35,7 +35,8 @@ struct mgl_kernel_session {
     mgl_kernel_region region;
     int logged;    /* calls in the transcript */
     int told;      /* calls since the session was opened */
-    int evaluated; /* the last of these calls whose text reached the gates, from 1; 0: none */
+    int evaluated; /* number (from 1) of the last call, since opening, whose text reached the gates;
+                    * 0: none */
     int lock;      /* descriptor of the folder's lock file; -1: none */
     mgl_error log_error;
 };
@@ -567,7 +568,7 @@ mgl_status mgl_kernel_session_prompt(const mgl_kernel_session *b, bool body, mgl
 
 /* ---- end of a work --------------------------------------------------------------------------- */
 
-/* The names that the text provides, and those that the transformation adds. */
+/* Lists the property names that the text provides and the names that the transformation adds. */
 static mgl_status join_provides(const mgl_kernel_session *b, mgl_text *out, mgl_error *err)
 {
     mgl_text text = {0};

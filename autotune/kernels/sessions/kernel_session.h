@@ -21,7 +21,7 @@
 #include "autotune/kernels/versions/version.h"
 
 typedef struct mgl_kernel_session_options {
-    const char *folder; /* of all units; created if it is missing */
+    const char *folder; /* folder of the sessions of all units; created if it is missing */
     const mgl_kernel_unit *unit;
     const mgl_library *library; /* borrowed */
     const char *arch;           /* NULL: the architecture of the open work, else "sm_90a" */

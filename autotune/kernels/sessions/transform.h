@@ -51,7 +51,7 @@ const char *mgl_transform_why(const mgl_step_report *step);
 
 /* The transformations and scripts of a library, without the passes. */
 void mgl_transform_put_library(const mgl_library *library, mgl_json_out *out);
-/* The whole file. Call it once: it moves the texts out of the tree. */
+/* Writes the whole file. May be called only once, because it moves the texts out of the tree. */
 void mgl_transform_put(const mgl_transform *transform, mgl_json_out *out);
 void mgl_transform_put_checked(const mgl_transform_checked *checked, mgl_json_out *out);
 /* An element of an array. */

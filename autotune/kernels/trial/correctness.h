@@ -36,8 +36,8 @@ bool mgl_correctness_may_run(const mgl_task *task, const mgl_kernel_unit *unit);
 
 /* Whether a task belongs to the unit's op or uses its variant. */
 bool mgl_correctness_is_task(const mgl_task *task, const mgl_kernel_unit *unit);
-/* Returns the number of such tasks in all lists of a program. Fills the level of each buffer
- * (buffer_count of mgl_program_whole). */
+/* Returns the number of tasks in all lists of a program for which mgl_correctness_is_task holds.
+ * Fills the level of each buffer (buffer_count of mgl_program_whole). */
 int mgl_correctness_levels(const mgl_program *program, const mgl_kernel_unit *unit,
                            mgl_correctness_level *levels);
 

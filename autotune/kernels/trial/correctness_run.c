@@ -57,7 +57,7 @@ static mgl_status open_reference(struct correctness_state *c, const mgl_trial_op
     mgl_status status = mgl_paired_bench_open(&options, &c->reference, err);
     if (!status)
         status = copy_program(c->set->program.programs[0], &copy, err);
-    if (!status) /* takes ownership, also if it fails */
+    if (!status) /* the callee owns the value, also if the call fails */
         status = mgl_paired_bench_set(c->reference, MGL_INCUMBENT, copy, &facts, err);
     return status;
 }

@@ -14,8 +14,8 @@
 
 typedef struct mgl_kernel_device_options {
     const char *device;            /* "none", "cuda", "cuda:1"; NULL: "none" */
-    const char *shape, *workloads; /* of the models, in command-line syntax; NULL: those of the
-                                    * op */
+    const char *shape, *workloads; /* shape and workloads of the models, in command-line syntax;
+                                    * NULL: those of the op's context */
     const char *checkpoint;        /* model weights whose replies must stay the same; NULL: none */
     const char *device_lock;       /* lock file as in mgl_trial_options; NULL: no other process
                                     * measures on the device */

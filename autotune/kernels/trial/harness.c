@@ -23,7 +23,7 @@ static const mgl_harness harnesses[] = {
      .config = "{\"schema\": \"megalith.config/1\", \"rows\": 1, \"exchange_precision\": 0, "
                "\"splits\": 4}",
      .workloads = "ctx=0,1,255"},
-    {.name = "one queue that merges", /* more blocks of dimensions than the queue has warps */
+    {.name = "one queue that merges", /* more blocks of dimensions than warps in the queue */
      .geometry = {512, 1, 8, 4, 64, 1024, 200, 1e-5f},
      .sequences = 1,
      .capacity = 640,

@@ -45,7 +45,7 @@ mgl_status mgl_harness_open(const mgl_harness *harness, const mgl_target *target
 mgl_status mgl_harness_open_shape(const char *shape, int layers, const mgl_workloads *workloads,
                                   int capacity, const mgl_target *target, mgl_harness_set *out,
                                   mgl_error *err);
-/* The same for any config, with all its layers. */
+/* Opens harness programs for any config, with all layers of the config. */
 mgl_status mgl_harness_open_config(const mgl_config *config, const mgl_workloads *workloads,
                                    int capacity, const mgl_target *target, mgl_harness_set *out,
                                    mgl_error *err);

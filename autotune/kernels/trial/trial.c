@@ -146,7 +146,8 @@ static bool takes_promoted(const mgl_harness_set *set)
     return mgl_cuda_takes_sources(set->program.programs[0]);
 }
 
-/* A harness program that takes no promoted texts is checked with the candidate's own text alone. */
+/* Makes the candidate for a harness program. If the program cannot run promoted texts, only the
+ * candidate's own text is replaced. */
 static mgl_candidate candidate_of(const struct passage *p, const mgl_harness_set *set)
 {
     mgl_candidate candidate = set->program;
@@ -400,8 +401,8 @@ static mgl_status pass_checkpoint(struct passage *p, mgl_error *err)
 
 /* ---- compiling ahead ------------------------------------------------------------------------- */
 
-/* Kernels that later gates need, compiled in parallel before any gate takes the device lock.
- * Errors are ignored here: the gate that needs the kernel finds and reports them. */
+/* Kernels of later gates, which are compiled in parallel before any gate takes the device lock.
+ * Errors are ignored here, because the gate that needs the kernel reports them. */
 struct ahead {
     struct {
         mgl_harness_set set;

@@ -57,8 +57,8 @@ typedef struct mgl_trial_options {
     const mgl_workloads *models;    /* NULL: one sequence at contexts 0 and 2,048 */
     const char *checkpoint;         /* folder or file; NULL: none; used with the models */
     int64_t decision;               /* number of this decision in one search; 0: 1 */
-    const mgl_cuda_source *sources; /* (source_count) promoted texts; the candidate replaces its
-                                     * own */
+    const mgl_cuda_source *sources; /* (source_count) the promoted texts; the candidate's text
+                                     * replaces the text of its unit */
     int source_count;
     int most_harnesses;      /* 0: 3 */
     int most_cases;          /* per harness program; 0: all */

@@ -15,8 +15,8 @@
 enum {
     MGL_EXPERIMENT_LOG_NAME = 64,
     MGL_EXPERIMENT_LOG_OPS = 32,
-    MGL_EXPERIMENT_LOG_REVERTS = 5, /* changes in a row that were not kept, after which an op is
-                                     * left */
+    MGL_EXPERIMENT_LOG_REVERTS = 5, /* limit of consecutive changes that were not kept; then work on
+                                     * the op ends */
     MGL_EXPERIMENT_LOG_ROWS = 1 << 16,
     MGL_EXPERIMENT_LOG_FILE = 64 << 20, /* largest file in bytes */
     MGL_EXPERIMENT_LOG_IDEAS = 5        /* per choice */
@@ -38,7 +38,7 @@ typedef struct mgl_experiment_log {
 void mgl_experiment_log_clear(mgl_experiment_log *experiment_log);
 /* A missing file is an empty log. The old name of the file is read too (mgl_keeper_locate). */
 mgl_status mgl_experiment_log_read(const char *path, mgl_experiment_log *out, mgl_error *err);
-/* The same for a text; `file` is the name in messages. */
+/* Parses a log from a text; `file` is the name in messages. */
 mgl_status mgl_experiment_log_parse(const char *text, size_t length, const char *file,
                                     mgl_experiment_log *out, mgl_error *err);
 /* MGL_USAGE: an invalid name, or a kept row whose outcome is not OK. */
