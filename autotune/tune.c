@@ -321,7 +321,8 @@ static mgl_status read_record(mgl_tune *tune, mgl_error *err)
 
 /* ---- finding the campaign in the store ------------------------------------------------------- */
 
-/* A family: the campaign of a name, and the numbered campaigns that --new or --rebase made from it. */
+/* A family: the campaign of a name, and the numbered campaigns that --new or --rebase made from it.
+ */
 typedef struct family {
     const char *name;
     char newest[MOST_NAME]; /* name of the campaign to resume; "": none */

@@ -81,7 +81,7 @@ typedef enum condition {
 
 /* call, condition, index of the argument */
 #define CALLS(X)                                                                                   \
-    /* network and new sockets; the open socket stays usable */                                             \
+    /* network and new sockets; the open socket stays usable */                                    \
     X(socket, NEVER, 0)                                                                            \
     X(socketpair, NEVER, 0)                                                                        \
     X(connect, NEVER, 0)                                                                           \
@@ -96,7 +96,7 @@ typedef enum condition {
     X(clone, IF_THREAD, 0)                                                                         \
     X(clone3, NEVER_KNOWN, 0) /* its flags are in memory, which a filter cannot read */            \
     X(prctl, IF_NOT_PDEATHSIG, 0)                                                                  \
-    /* access to other processes */                                                                          \
+    /* access to other processes */                                                                \
     X(kill, IF_OWN, 0)                                                                             \
     X(tgkill, IF_OWN, 0)                                                                           \
     X(tkill, NEVER, 0)                                                                             \

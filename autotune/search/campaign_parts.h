@@ -74,8 +74,8 @@ typedef struct campaign {
     campaign_spent_time spent;
     int64_t decisions; /* decisions made so far, counted in the store */
     double gained;     /* sum of the log ratios of all kept trials */
-    double lost; /* log ratio: sum of the possible losses by simpler programs that were kept
-                  * (judge.h) */
+    double lost;       /* log ratio: sum of the possible losses by simpler programs that were kept
+                        * (judge.h) */
     bool exhausted[MGL_MAX_PROPOSERS];
     attempt ahead[MOST_AHEAD]; /* (ahead_count) oldest first */
     int ahead_count;

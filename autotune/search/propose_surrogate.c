@@ -337,8 +337,7 @@ static mgl_status choose(mgl_surrogate *s, uint64_t *state, struct best *best, m
         status = consider_near(s, &f, wide ? FEW : MGL_NEAR_DRAWS, state, best, err);
     if (!status && best->count == 0 && !wide)
         status = choose_far(s, &f, state, best, err);
-    if (!status &&
-        best->count == 0) /* no local step is promising: continue with a random draft */
+    if (!status && best->count == 0) /* no local step is promising: continue with a random draft */
         found(s, state, best);
     mgl_surrogate_fit_clear(&f);
     return status;

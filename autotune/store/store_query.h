@@ -47,7 +47,8 @@ struct mgl_store_engine {
     void (*open)(mgl_query *query, const char *sql);
     void (*close)(mgl_query *query);
     bool (*step)(mgl_query *query);
-    void (*reset)(mgl_query *query); /* makes the statement ready to run again with other arguments */
+    void (*reset)(
+        mgl_query *query); /* makes the statement ready to run again with other arguments */
     void (*put_int)(mgl_query *query, int place, int64_t value);
     void (*put_real)(mgl_query *query, int place, double value);
     void (*put_text)(mgl_query *query, int place, const char *text, size_t length, bool lasts);

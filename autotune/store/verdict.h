@@ -61,7 +61,8 @@ typedef struct mgl_trial_verdict {
     int code; /* of the validator if MGL_OUTCOME_REJECTED: 203 for MG203; else 0 */
     int line; /* in the proposed text, from 1; 0: unknown */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* the first diagnostic, one line; "": none */
-    mgl_facts facts; /* used only for micro-kernels; a campaign's trial stores its numbers elsewhere */
+    mgl_facts
+        facts; /* used only for micro-kernels; a campaign's trial stores its numbers elsewhere */
 } mgl_trial_verdict;
 
 /* Sets outcome and diagnostic; a long diagnostic is shortened in the middle. */

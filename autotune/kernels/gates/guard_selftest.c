@@ -134,7 +134,8 @@ static mgl_status try_unit(const mgl_kernel_unit *unit, mgl_guard_test *out, mgl
 
 /* ---- compiled PTX ---------------------------------------------------------------------------- */
 
-/* The module resembles the code around a micro-kernel: it contains an atomic, a clock and a store. */
+/* The module resembles the code around a micro-kernel: it contains an atomic, a clock and a store.
+ */
 enum { MODULE_LINE = 4, BODY_LINE = 15 };
 static const char module_text[] = ".version 8.0\n"
                                   ".target sm_90a\n"
