@@ -25,8 +25,8 @@ enum {
     FEW = 2,        /* regularization: number of virtual trials with no error */
     OTHER = MGL_MAX_KNOB_VALUES /* index of a value that is not in the space */
 };
-#define SCORE 0.03 /* smallest predicted gain, in the log value, for which a far step is proposed  \
-                    */
+/* smallest predicted gain in the log value for which a far step is proposed */
+#define SCORE 0.03
 
 /* Correction of the log prediction: one term for each value of each knob. */
 typedef struct correction {
