@@ -159,7 +159,8 @@ static bool is_ones(const struct look *l, const mgl_correctness_shot *shot, size
 }
 
 /* Whether a program wrote the element: its first two launches agree, although their memory was
- * poisoned with different patterns. Flagged buffers are not poisoned but initialized to all ones. */
+ * poisoned with different patterns. Flagged buffers are not poisoned but initialized to all ones.
+ */
 static bool is_written(const struct look *l, const mgl_correctness_shot *shots, size_t i)
 {
     return are_same(l, &shots[0], &shots[1], i) && !(l->b->sets > 1 && is_ones(l, shots, i));
