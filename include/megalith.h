@@ -64,7 +64,7 @@ extern "C" {
 #define MGL_API
 #endif
 
-/* Result of a function that can fail. Values below 7 are also exit codes of the programs. */
+/* Result of a function that can fail. Values below 7 are also exit codes of `megalith`. */
 typedef enum mgl_status {
     MGL_OK = 0,
     MGL_USAGE = 1,        /* invalid call or flag */
@@ -95,7 +95,7 @@ MGL_API void mgl_ids_clear(mgl_ids *ids); /* NULL is fine */
 
 MGL_API const char *mgl_version(void); /* "major.minor.patch"; static storage */
 
-/* ---- tokenizer ------------------------------------------------------------------------------ */
+/* ---- tokenizer ------------------------------------------------------------------------------- */
 
 typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
@@ -172,7 +172,7 @@ MGL_API mgl_status mgl_detokenizer_set_stops(mgl_detokenizer *stream, const char
                                              size_t count, mgl_error *err);
 MGL_API bool mgl_detokenizer_is_stopped(const mgl_detokenizer *stream); /* by a stop string */
 
-/* ---- conversations -------------------------------------------------------------------------- */
+/* ---- conversations --------------------------------------------------------------------------- */
 
 /* The chat templates of a model, which convert a conversation to the text of a prompt. Rendering
  * does not change them: any number of threads may share the object. */
@@ -254,7 +254,7 @@ typedef enum mgl_stage {
 /* Progress callback, on the calling thread. done == total when a stage ends. */
 typedef void mgl_stage_fn(void *user, mgl_stage stage, uint64_t done, uint64_t total);
 
-/* ---- model ---------------------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
 typedef struct mgl_model mgl_model;
 
@@ -485,7 +485,7 @@ MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t 
  * later position, whose token was discarded. */
 MGL_API mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err);
 
-/* ---- compiling ------------------------------------------------------------------------------ */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 /* How to compile a model; zero selects the default of each field. Strings need to be valid only
  * during the call. */
@@ -531,7 +531,7 @@ typedef struct mgl_compile_report {
 MGL_API mgl_status mgl_model_compile(const char *path, const mgl_compile_options *options,
                                      const char *to, mgl_compile_report *out, mgl_error *err);
 
-/* ---- plans ---------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 typedef struct mgl_plan mgl_plan;
 
@@ -673,7 +673,7 @@ MGL_API mgl_status mgl_planner_match(const mgl_planner *planner, const mgl_plan 
 MGL_API mgl_status mgl_planner_check(const mgl_planner *planner, mgl_plan *plan,
                                      mgl_plan_verdict *out, mgl_error *err);
 
-/* ---- searching ------------------------------------------------------------------------------ */
+/* ---- searching ------------------------------------------------------------------------------- */
 
 /* What to search for; zero selects the default of each field. Strings need to be valid only during
  * the call. */

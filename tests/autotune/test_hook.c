@@ -33,7 +33,7 @@ static mgl_hook *open_hook(const char *program, double seconds)
     return hook;
 }
 
-/* Gone, or a zombie that its new parent has not noticed. */
+/* Whether the process has ended, or is a zombie that its new parent has not reaped. */
 static bool is_dead(pid_t pid)
 {
     char path[64], state[256] = "";
@@ -62,8 +62,8 @@ START_TEST(it_hears_of_the_event)
 }
 END_TEST
 
-/* Runs the program for that time; the number that it wrote by then, or 0: a busy machine had not
- * come to it. */
+/* Runs the program for this time. Returns the number that it wrote, or 0 if it did not start in
+ * time on a busy machine. */
 static pid_t run_for(double seconds, const char *program)
 {
     char line[64] = "";

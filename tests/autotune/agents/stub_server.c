@@ -17,14 +17,14 @@
 enum { MAX_REQUESTS = 64, MAX_REQUEST = 1 << 20 };
 
 struct stub_server {
-    stub_answer *script; /* (count) a copy: a test may end before its last answer has been sent */
+    stub_answer *script; /* (count) a copy, because a test may end before the last answer is sent */
     int count, listener, seen;
     int served; /* connections, now */
     bool stops;
     char url[80];
     char *heads[MAX_REQUESTS], *bodies[MAX_REQUESTS];
     pthread_t thread;
-    pthread_mutex_t lock; /* of `seen`, `served` and `stops`, */
+    pthread_mutex_t lock; /* number of entries in `seen`, `served` and `stops`, */
     pthread_cond_t change;
 };
 
@@ -34,7 +34,7 @@ typedef struct talk {
     int connection;
 } talk;
 
-/* Reads a request to the end of its body; the body stands behind the 0 that ends the head. */
+/* Reads a complete request. *body: the body, after the 0 byte that ends the head. */
 static char *read_request(int connection, char **body)
 {
     char *text = calloc(1, MAX_REQUEST + 1), *end = NULL;
@@ -79,7 +79,7 @@ static void send_answer(int connection, const stub_answer *a)
             return;
 }
 
-/* Waits for so many seconds; false: the server stops. */
+/* Waits for this many seconds. Returns false if the server stops. */
 static bool wait_s(stub_server *s, double seconds)
 {
     struct timespec until;
@@ -129,7 +129,8 @@ static void *listen_for_requests(void *user)
     int connection;
     while ((connection = accept(s->listener, NULL, NULL)) >= 0) {
         pthread_t thread;
-        const struct timeval limit = {.tv_sec = 10}; /* nobody sends for so long: stub_stop ends */
+        const struct timeval limit = {.tv_sec = 10}; /* longer than any client pauses: stub_stop
+                                                        ends first */
         setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         talk *t = malloc(sizeof *t);
         *t = (talk){s, connection};

@@ -16,7 +16,7 @@
 #define OK        MGL_OUTCOME_OK
 
 static const struct {
-    const char *what, *text, *found; /* found NULL: nothing */
+    const char *what, *text, *found; /* found NULL: no proposal */
     mgl_outcome outcome;
 } fixtures[] = {
     {"a tagged fence in words", "a\n```json\n{1}\n```\nb", "{1}\n", OK},
@@ -100,7 +100,7 @@ START_TEST(bytes_of_any_value_are_taken_as_they_stand)
 }
 END_TEST
 
-/* What a text of 4 MiB could make slow: many fences, many thoughts, many marks. */
+/* Patterns that could make the search of a 4 MiB text slow: many fences, thoughts, and marks. */
 static const char *const repeated[] = {"```\n", "```x\n",     "<think>\n",        "</think>\n",
                                        "<",     "~~~ json\n", "```json\n1\n```\n"};
 
@@ -118,7 +118,7 @@ START_TEST(a_large_text_takes_no_time)
 }
 END_TEST
 
-/* Any cut of an answer is judged without a byte read behind it (asan looks). */
+/* Every prefix of an answer is searched without a read past its end (found by AddressSanitizer). */
 START_TEST(every_cut_is_taken)
 {
     for (size_t i = 0; i < sizeof fixtures / sizeof *fixtures; i++) {

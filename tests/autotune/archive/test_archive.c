@@ -31,7 +31,7 @@ static mgl_campaign_record campaign;
 static mgl_text text; /* its archive */
 static mgl_error err;
 
-/* Keeps a trial by the judge's own rule, of pairs behind those that it has. */
+/* Turns a trial into a kept one by the judge's rule: adds pairs with a gain after its pairs. */
 static void keep(mgl_trial *trial)
 {
     int count = mgl_judge_pairs(MGL_PAIRS_DECISION), before = trial->pair_count;
@@ -49,7 +49,7 @@ static void keep(mgl_trial *trial)
     ck_assert_int_eq(trial->verdict.outcome, MGL_OUTCOME_OK);
 }
 
-/* Trial n stands on n - 5, or on the default. */
+/* The parent of trial n is trial n - 5, or the default (0). */
 static void add_trials(void)
 {
     for (int64_t number = 1; number <= TRIALS; number++) {
@@ -73,7 +73,7 @@ static void write_archive(void)
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
 }
 
-/* What was measured of trial 23 at the end, and of a trial before it. */
+/* The final measurements of trial 23 and of an earlier trial. */
 static void add_finals(void)
 {
     static const char *const finals[] = {
@@ -117,7 +117,7 @@ static void says(const char *part)
                   err.where, err.message, part);
 }
 
-/* ---- what is written ------------------------------------------------------------------------- */
+/* ---- contents of an archive ------------------------------------------------------------------ */
 
 static mgl_archive parse(void)
 {
@@ -161,13 +161,13 @@ START_TEST(trials_come_back)
         ck_assert_int_eq(mgl_store_get_trial(store, campaign.id, read->number, true, &stored, &err),
                          MGL_OK);
         stored.campaign = read->campaign;
-        if (stored.proposal.schedule) { /* a schedule stands in place of config and moves */
+        if (stored.proposal.schedule) { /* a schedule instead of config and moves */
             mgl_schedule_config_default(&stored.proposal.config);
             mgl_moves_clear(&stored.proposal.moves);
         }
         bool kept = read->verdict.outcome == MGL_OUTCOME_OK;
         if (!kept)
-            stored.p_value = read->p_value; /* none, in other bits */
+            stored.p_value = read->p_value; /* a p-value of NaN may have other bits */
         const char *name = store_find_difference(&stored, read, true);
         ck_assert_msg(!name, "%s of trial %lld differs", name, (long long)read->number);
         ck_assert(kept == !isnan(read->p_value));
@@ -204,7 +204,7 @@ START_TEST(what_was_measured_at_the_end_comes_back)
 }
 END_TEST
 
-/* As archives of earlier versions are, and those of campaigns that did not end. */
+/* Archives of earlier versions, and of campaigns that did not end, have no final measurement. */
 START_TEST(an_archive_needs_no_end)
 {
     static const char *const instead[] = {"", ",\"final\":null"};
@@ -224,7 +224,7 @@ START_TEST(an_archive_needs_no_end)
 }
 END_TEST
 
-/* It was of a winner that another one followed. */
+/* The stored final measurement belongs to trial 23, but a later trial is now the winner. */
 START_TEST(the_end_of_another_winner_is_not_exported)
 {
     mgl_trial trial;
@@ -261,7 +261,7 @@ START_TEST(nothing_of_the_machine_is_in_it)
         ck_assert_msg(!strstr(text.bytes, secrets[i]), "%s", secrets[i]);
     mgl_archive archive;
     ck_assert_int_eq(mgl_archive_parse(text.bytes, text.length, "a", &archive, &err),
-                     MGL_BAD_INPUT); /* 33 trials are not in that store */
+                     MGL_BAD_INPUT); /* the store does not have 33 trials */
     says("must be between 1 and 24");
 }
 END_TEST
@@ -318,9 +318,10 @@ START_TEST(other_manifest_has_no_version)
 }
 END_TEST
 
-/* ---- what the pairs do not bear out ---------------------------------------------------------- */
+/* ---- trials that contradict their pairs
+ * ------------------------------------------------------- */
 
-/* What somebody wrote into the store of a trial that was kept, and what is said of it. */
+/* Forged facts of a kept trial, each with the error message that it must cause. */
 static void forge_outcome(mgl_trial *trial)
 {
     for (int i = 0; i < trial->pair_count; i++)
@@ -360,7 +361,7 @@ static void forge_pairs(mgl_trial *trial)
 static void forge_clocks(mgl_trial *trial)
 {
     for (int i = 0; i < trial->pair_count; i++)
-        trial->pairs[i].reasons = 0x08; /* slowed down, and not dropped */
+        trial->pairs[i].reasons = 0x08; /* slowed down, but not dropped */
 }
 
 static const struct {
@@ -394,10 +395,10 @@ START_TEST(a_forged_keep_is_not_exported)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- rejected archives ----------------------------------------------------------------------- */
 
 static const struct {
-    const char *from, *to; /* the first of it in the archive; NULL: at its end */
+    const char *from, *to; /* first occurrence in the archive; NULL: the end of the archive */
     const char *says;
 } hostile[] = {
     {"megalith.archive/1", "megalith.archive/2", "its schema must be"},
@@ -464,7 +465,7 @@ static const struct {
     {"\"us\":720.25,\"default_us\":900.5,\"cublas_us\":1500.5}", "\"us\":1},{}", ""},
 };
 
-/* The archive with the first `from` replaced. */
+/* The archive with the first `from` replaced by another text. */
 static mgl_text tamper(const char *from, const char *to)
 {
     mgl_text out = {0};
@@ -510,7 +511,7 @@ START_TEST(cut_archives_are_refused)
 }
 END_TEST
 
-/* Whatever one byte becomes: it is refused, or all of it is released again. */
+/* An archive with one damaged byte is rejected, or is read and released without a leak. */
 START_TEST(damaged_archives_do_no_harm)
 {
     uint64_t state = 1;
@@ -575,7 +576,7 @@ int main(void)
     tcase_add_loop_test(cases, a_forged_keep_is_not_exported, 0,
                         (int)(sizeof forged / sizeof *forged));
     tcase_set_timeout(refused, 60);
-    tcase_add_unchecked_fixture(refused, set_up, tear_down); /* one archive for all of them */
+    tcase_add_unchecked_fixture(refused, set_up, tear_down); /* one archive for all tests */
     tcase_add_test(refused, large_archive_is_refused);
     tcase_add_test(refused, cut_archives_are_refused);
     tcase_add_test(refused, damaged_archives_do_no_harm);

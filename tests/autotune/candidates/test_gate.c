@@ -73,8 +73,8 @@ static const struct {
     {PROPOSAL(",\"schedule\":\"megalith 1\""), MGL_OUTCOME_INVALID_CONFIG, "workloads"},
 };
 
-/* A program for each number of sequences; those that the first list has no rows for run, and are
- * priced, by the second. */
+/* One program for each number of sequences. If the first list has too few rows, the second list
+ * runs them and determines the price. */
 START_TEST(more_sequences_than_rows_take_a_second_list)
 {
     mgl_error err = {0};
@@ -91,7 +91,7 @@ START_TEST(more_sequences_than_rows_take_a_second_list)
 }
 END_TEST
 
-/* What a config with these rows says of 32 sequences. */
+/* The error of a config with these rows for 32 sequences. */
 static const struct {
     int rows, second_rows;
     const char *says;
@@ -134,7 +134,7 @@ START_TEST(refuses_with_an_outcome)
 }
 END_TEST
 
-/* The text of the default, for one sequence, with one edit. */
+/* The schedule text of the default for one sequence, with one edit. */
 static mgl_candidate pass_text(const char *from, const char *to)
 {
     mgl_proposal start = propose(PROPOSAL("")), proposal = {.config = subject.start};
@@ -178,7 +178,7 @@ START_TEST(a_text_is_the_same_program)
 }
 END_TEST
 
-/* What a proposer reads back has both what is wrong and what to do, however long the middle is. */
+/* A shortened diagnostic keeps its beginning (what is wrong) and its end (what to do). */
 START_TEST(a_long_diagnostic_keeps_what_to_do)
 {
     char found[MGL_MAX_DIAGNOSTIC + 1];
@@ -196,7 +196,7 @@ START_TEST(a_long_diagnostic_keeps_what_to_do)
 }
 END_TEST
 
-/* A place of a text is quoted with a line that points; in one line nothing is pointed at. */
+/* A one-line diagnostic quotes the source line, without the line of carets. */
 START_TEST(a_quoted_place_is_one_line)
 {
     char found[MGL_MAX_DIAGNOSTIC + 1];
@@ -208,7 +208,7 @@ START_TEST(a_quoted_place_is_one_line)
 }
 END_TEST
 
-/* Lines that a compiler adds stand behind what matters. */
+/* The compiler's log follows the message, so only the log is cut. */
 START_TEST(a_log_is_cut_at_its_end)
 {
     char found[MGL_MAX_DIAGNOSTIC + 1];
@@ -267,7 +267,7 @@ START_TEST(strange_proposals_are_refused)
     mgl_error err = {0};
     mgl_status status =
         mgl_proposal_parse(bad[_i], strlen(bad[_i]), "test", &subject.start, &proposal, &err);
-    if (!bad[_i][0] || bad[_i][0] != '{') { /* a schedule, then, which will not parse */
+    if (!bad[_i][0] || bad[_i][0] != '{') { /* read as a schedule, which does not parse */
         ck_assert_int_eq(status, MGL_OK);
         mgl_proposal_clear(&proposal);
         return;

@@ -37,7 +37,7 @@ static mgl_interval interval_of_ratios(const double *x, int count, double level)
     return interval_of(pairs, count, level);
 }
 
-/* ---- the interval, by hand ------------------------------------------------------------------ */
+/* ---- the interval, by hand ------------------------------------------------------------------- */
 
 /* The values of Hollander and Wolfe's example 3.1, depression before and after: T+ = 5 of 45. */
 static const double depression[] = {.952, -.147, 1.022, .430, .620, .590, .490, -.080, .010};
@@ -127,7 +127,7 @@ START_TEST(the_objective_is_the_mean_over_the_workloads)
 }
 END_TEST
 
-/* ---- error rates ---------------------------------------------------------------------------- */
+/* ---- error rates ----------------------------------------------------------------------------- */
 
 START_TEST(the_levels_of_all_decisions_stay_within_the_campaigns_error)
 {
@@ -141,7 +141,7 @@ END_TEST
 
 enum { TRIALS = 10000, TRIAL_PAIRS = 24 };
 
-/* How many of TRIALS intervals of equal programs exclude zero on the side of a gain. */
+/* Of TRIALS intervals of equal programs, the number that claim a gain. */
 static int count_errors(noise kind, double level)
 {
     int errors = 0;
@@ -154,8 +154,8 @@ static int count_errors(noise kind, double level)
     return errors;
 }
 
-/* `reached` is what the exact test of 24 pairs makes of a level: the next lower share that its
- * distribution has. */
+/* `reached`: the error rate of the exact test of 24 pairs at this level, that is, the next lower
+ * probability that its discrete distribution has. */
 static void check_error_rate(noise kind, double level, double reached)
 {
     double expected = TRIALS * reached, bound = Z99 * sqrt(expected * (1 - reached));
@@ -180,8 +180,8 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Kolmogorov and Smirnov: the largest distance from the uniform distribution, times the root of the
- * count, is above 1.63 in one case of a hundred. */
+/* Kolmogorov-Smirnov test: the largest distance from the uniform distribution, times the square
+ * root of the count, exceeds 1.63 with probability 1 %. */
 START_TEST(p_values_of_equal_programs_are_uniform)
 {
     enum { COUNT = 1000 };
@@ -214,9 +214,9 @@ START_TEST(the_truth_lies_within_the_interval)
 }
 END_TEST
 
-/* ---- stages and decisions ------------------------------------------------------------------- */
+/* ---- stages and decisions -------------------------------------------------------------------- */
 
-/* The pairs of one stage, of `workloads` with their gains. */
+/* The pairs of one stage, with one gain per workload. */
 static void add_stage(simulator *s, mgl_trial *trial, mgl_pair_stage stage, const double *gains,
                       int workloads)
 {
@@ -334,8 +334,8 @@ START_TEST(a_little_slower_beyond_doubt_is_not_equal)
 }
 END_TEST
 
-/* Each of them is as fast as the one before, as far as anybody can tell; all of them together are
- * not. */
+/* Each simpler program is as fast as the one before within the noise, but the losses add up. The
+ * judge limits their sum. */
 START_TEST(simpler_ones_have_a_loss_to_share)
 {
     mgl_trial trial;
@@ -355,7 +355,7 @@ START_TEST(simpler_ones_have_a_loss_to_share)
     ck_assert_double_ge(lost, -MGL_SIMPLER_LOSS);
     ck_assert_int_eq(decide_gain(0.02, true, &trial), MGL_OUTCOME_OK);
     mgl_judge_limit_loss(&trial, lost);
-    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK); /* a gain is kept behind any loss */
+    ck_assert_int_eq(trial.verdict.outcome, MGL_OUTCOME_OK); /* a gain is kept after any loss */
     ck_assert_double_eq(mgl_judge_add_loss(lost, &trial), 0);
 }
 END_TEST
@@ -395,7 +395,7 @@ START_TEST(a_stage_lets_equal_speed_pass_where_it_is_simpler)
 }
 END_TEST
 
-/* The screen of a trial with these gains, as decision n sees it. */
+/* The screening result of a trial with these gains, for decision n. */
 static bool is_clear(const double *gains, int workloads, int64_t decision, mgl_trial *trial)
 {
     static mgl_pair pairs[MAX_PAIRS];
@@ -424,7 +424,7 @@ START_TEST(a_gain_of_one_workload_is_not_clear)
 }
 END_TEST
 
-/* Half of the pairs could not be as sure as the thousandth decision has to be. */
+/* Half of the pairs cannot reach the confidence that the thousandth decision requires. */
 START_TEST(a_late_decision_is_not_clear)
 {
     mgl_trial trial;
@@ -441,7 +441,7 @@ START_TEST(a_stage_ends_what_loses_on_a_workload)
 }
 END_TEST
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static const struct {
     uint64_t reasons;
@@ -470,7 +470,7 @@ START_TEST(pairs_with_an_event_are_dropped)
 }
 END_TEST
 
-/* A clock belongs to the side whose launch came before it. */
+/* A clock reading belongs to the side whose launch preceded it. */
 START_TEST(clocks_are_those_of_their_launch)
 {
     mgl_paired_bench_clocks looks[3] = {
@@ -501,7 +501,7 @@ START_TEST(what_the_runner_dropped_stays_dropped)
 }
 END_TEST
 
-/* The incumbent's launches are slowed down in `share` of the pairs, which makes 5 % of gain. */
+/* In `share` of the pairs, a low clock slows the incumbent, which looks like a gain of 5 %. */
 static mgl_outcome decide_with_low_clocks(double share, mgl_trial *trial)
 {
     static mgl_pair pairs[DECISION];
@@ -545,7 +545,7 @@ START_TEST(more_than_a_quarter_with_an_event_ends_the_decision)
 }
 END_TEST
 
-/* ---- controls ------------------------------------------------------------------------------- */
+/* ---- controls -------------------------------------------------------------------------------- */
 
 static bool is_bad_control(simulator *s, double gain)
 {
@@ -578,7 +578,7 @@ START_TEST(a_control_with_a_difference_is_bad)
 }
 END_TEST
 
-/* Pairs of a control of so much noise until they are enough, as a campaign measures them. */
+/* The number of pairs until a control with this noise is complete, as a campaign measures it. */
 static int count_control(double spread)
 {
     mgl_pair pairs[MAX_PAIRS];
@@ -606,9 +606,9 @@ START_TEST(a_control_whose_estimate_is_far_off_is_bad)
 }
 END_TEST
 
-/* ---- campaigns ------------------------------------------------------------------------------ */
+/* ---- campaigns ------------------------------------------------------------------------------- */
 
-/* One candidate through its stages; *decisions is how many the campaign has made. */
+/* Runs one candidate through its stages; *decisions: decisions of the campaign so far. */
 static bool keep_candidate(simulator *s, double gain, int64_t *decisions)
 {
     static mgl_pair pairs[MAX_PAIRS];
@@ -627,7 +627,7 @@ static bool keep_candidate(simulator *s, double gain, int64_t *decisions)
 
 enum { CAMPAIGNS = 1000 };
 
-/* With three times the noise of a device. */
+/* With three times a device's noise. */
 START_TEST(one_campaign_in_twenty_keeps_what_is_no_faster)
 {
     enum { CANDIDATES = 300 };
@@ -644,8 +644,8 @@ START_TEST(one_campaign_in_twenty_keeps_what_is_no_faster)
 }
 END_TEST
 
-/* So much noise that most estimates of no gain are beyond 1 %: only the interval is left to say no.
- * The first eight decisions have eight ninths of the campaign's error. */
+/* With this much noise, most estimates of a gain of 0 exceed 1 %, so only the confidence interval
+ * rejects them. The first eight decisions get eight ninths of the campaign's error probability. */
 START_TEST(the_interval_alone_keeps_the_campaigns_error)
 {
     enum { DECISIONS = 8 };
@@ -669,7 +669,8 @@ START_TEST(the_interval_alone_keeps_the_campaigns_error)
 }
 END_TEST
 
-/* Ten campaigns of 60 candidates, one of which has the gain: how many keeps there are. */
+/* Ten campaigns of 60 candidates, one of which has the gain. Returns the number of kept
+ * candidates. */
 static int count_found(noise kind, double gain)
 {
     enum { CANDIDATES = 60, PLANTED = 40 };

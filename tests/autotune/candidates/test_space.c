@@ -38,7 +38,7 @@ static mgl_status parse(const char *text, bool exchange_precision, mgl_search_sp
                                   out, err);
 }
 
-/* ---- knobs ---------------------------------------------------------------------------------- */
+/* ---- knobs ----------------------------------------------------------------------------------- */
 
 START_TEST(a_knob_is_found_by_its_name)
 {
@@ -73,7 +73,7 @@ START_TEST(there_is_no_such_knob)
 }
 END_TEST
 
-/* ---- the default ---------------------------------------------------------------------------- */
+/* ---- the default ----------------------------------------------------------------------------- */
 
 static const char *const targets[] = {"sm_90a:132", "sm_80:1", "cpu:1", "cpu:7", "sm_90a:256"};
 
@@ -153,7 +153,7 @@ START_TEST(a_cpu_streams_nothing)
 }
 END_TEST
 
-/* That is what 0 stands for, so two values are all that there are. */
+/* A merge in tasks of its own is 0, the default of lowering, so the knob has two values. */
 START_TEST(splits_are_merged_in_tasks_of_their_own_or_in_o)
 {
     mgl_search_space space = default_of(targets[_i], false);
@@ -172,7 +172,7 @@ START_TEST(every_move_is_in_it)
 }
 END_TEST
 
-/* A config that another space held. */
+/* A config with values of another space. */
 START_TEST(room_is_made_for_a_config)
 {
     mgl_search_space space = default_of("sm_90a:132", false);
@@ -180,10 +180,10 @@ START_TEST(room_is_made_for_a_config)
     mgl_schedule_config start, config;
     mgl_schedule_config_default(&start);
     config = start;
-    config.splits = 5; /* of a knob of the space: nothing is drawn that was not */
+    config.splits = 5; /* a knob of the space: its values stay as they are */
     config.share = 64;
     config.rows = MGL_MAX_ROWS;
-    config.exchange_precision = 3; /* which needs leave */
+    config.exchange_precision = 3; /* needs allow_formats */
     mgl_search_space_admit(&config, &start, &space);
     ck_assert_int_eq(space.count, before + 2);
     ck_assert_int_eq(find(&space, "share")->count, 2);
@@ -197,7 +197,7 @@ START_TEST(room_is_made_for_a_config)
 }
 END_TEST
 
-/* Not for what a search would sell for nothing, nor for queues that the target has not. */
+/* Values that change number formats, prompts, or use queues that the target lacks are not added. */
 START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
 {
     mgl_search_space space = default_of("sm_90a:132", false), one = default_of("sm_90a:1", false);
@@ -218,7 +218,7 @@ START_TEST(no_room_is_made_for_slow_prompts_or_other_formats)
 }
 END_TEST
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 START_TEST(a_space_is_what_its_text_says)
 {

@@ -6,7 +6,7 @@
 
 /* Owned by the caller, 0-terminated. */
 char *read_ptx(const char *name);
-/* The text with each `from` in place of which stands `to`; releases `text`. */
+/* Replaces each `from` in the text by `to`; releases `text`. */
 char *replace(char *text, const char *from, const char *to);
 mgl_ptx_condensed condense(const char *text);
 

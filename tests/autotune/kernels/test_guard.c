@@ -40,7 +40,7 @@ static int count_lines(const char *text, size_t length)
     return lines;
 }
 
-/* The lines in which a text differs from its unit's. */
+/* The range of lines in which a text differs from the unit's original. */
 static void find_change(const mgl_kernel_unit *unit, const mgl_text *text, int *from, int *to)
 {
     size_t length, first = 0, last = 0;
@@ -60,7 +60,7 @@ static void read_trick(int index, trick *out)
     trick_read(path, out);
 }
 
-/* The place of the only finding is the scanner's own. */
+/* The guard reports the only finding at the same line as the scanner. */
 START_TEST(tricks_have_findings_where_they_are)
 {
     trick t;
@@ -91,8 +91,7 @@ START_TEST(units_are_clean)
 }
 END_TEST
 
-/* ---- texts of several findings ----------------------------------------------------------------
- */
+/* ---- texts of several findings --------------------------------------------------------------- */
 
 static void scan_with(const char *added)
 {
@@ -140,7 +139,7 @@ START_TEST(each_line_has_its_finding)
 }
 END_TEST
 
-/* Behind a byte that is none of a text there are no words to look at. */
+/* The search ends at a byte that is not ASCII. */
 START_TEST(a_search_that_ends_early_says_so)
 {
     scan_with("enum { a_of_mine = clock };\nenum { caf\xC3\xA9 };\nenum { b_of_mine = clock };\n");
@@ -173,8 +172,7 @@ START_TEST(a_frame_names_its_unit)
 }
 END_TEST
 
-/* ---- the self-test ----------------------------------------------------------------------------
- */
+/* ---- the self-test --------------------------------------------------------------------------- */
 
 static mgl_guard_test test;
 
@@ -225,8 +223,7 @@ START_TEST(what_is_refused_for_something_else_is_missed)
 }
 END_TEST
 
-/* ---- the self-test of PTX ---------------------------------------------------------------------
- */
+/* ---- the self-test of PTX -------------------------------------------------------------------- */
 
 static void try_ptx(const char *what, const char *why, const char *module, const char *body)
 {
@@ -256,7 +253,7 @@ START_TEST(ptx_that_is_refused_for_something_else_is_missed)
     ck_assert_str_eq(test.misses[0].got, "STATIC_FORBIDDEN at line 15: exit: it ends a thread");
     try_ptx("exit", "it stops the kernel", "", "exit;");
     ck_assert_int_eq(test.missed, 1);
-    /* in another line than the trick's */
+    /* not in the line of the trick */
     try_ptx("exit", "it ends a thread", ".func exit_of_mine() { ret; }", "exit;");
     ck_assert_int_eq(test.missed, 1);
 }

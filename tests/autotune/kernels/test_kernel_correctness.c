@@ -30,12 +30,13 @@ static mgl_paired_bench *paired_bench;
 static mgl_correctness_level levels[128];
 static const mgl_kernel_unit *unit;
 static size_t bytes;
-static unsigned char *memories[2], *damaged[3]; /* of two patterns of poison; of a candidate */
+static unsigned char *memories[2], *damaged[3]; /* results for two poison patterns; of a
+                                                   candidate */
 static int32_t tokens[MGL_MAX_ROWS], other_tokens[MGL_MAX_ROWS];
 static unsigned char constants[MGL_SHA256_BYTES];
 static mgl_correctness_result found;
 static mgl_trial_verdict verdict;
-static int kinds; /* of values, from MGL_SYNTHETIC_DENSE on */
+static int kinds; /* kinds of values, from MGL_SYNTHETIC_DENSE on */
 
 static const mgl_program *program(void)
 {
@@ -72,7 +73,7 @@ static void close_harness(void)
     mgl_harness_clear(&set);
 }
 
-/* Two launches, on the two patterns in turn. */
+/* Two launches, one with each poison pattern. */
 static void look(int workload, mgl_synthetic_kind kind)
 {
     unsigned char none[MGL_SHA256_BYTES];
@@ -91,7 +92,8 @@ static void look(int workload, mgl_synthetic_kind kind)
     memcpy(other_tokens, tokens, sizeof tokens);
 }
 
-/* The candidate's launches as the incumbent's: on the first, the second and the first pattern. */
+/* Starts from three correct launches of the candidate, with the first, the second and the first
+ * poison pattern. */
 static void begin(void)
 {
     for (int i = 0; i < 3; i++)
@@ -118,7 +120,7 @@ static mgl_outcome compare(mgl_synthetic_kind kind)
 
 /* ---- damages --------------------------------------------------------------------------------- */
 
-/* Where a buffer lies in the memory. */
+/* The offset of a buffer in the compared memory. */
 static size_t place_of(int buffer)
 {
     size_t at = 0;
@@ -128,7 +130,7 @@ static size_t place_of(int buffer)
     return at;
 }
 
-/* A buffer of numbers that tasks of the unit write; -1: none. */
+/* A floating-point buffer that tasks of the unit write; -1: none. */
 static int find_output(void)
 {
     const mgl_program *p = program();
@@ -166,7 +168,7 @@ static float damage_value(damage kind, float value)
     return kind == ZEROS ? 0 : kind == CONSTANT ? 1 : kind == SCALED ? 1.02F * value : value;
 }
 
-/* Of all written elements, or every second; whether one of them is not zero. */
+/* Damages all written elements, or every second. Returns whether one of them is not zero. */
 static bool damage_output(int buffer, damage kind)
 {
     const mgl_buffer *b = &program()->buffers[buffer];
@@ -246,7 +248,7 @@ START_TEST(right_results_pass_and_damaged_ones_do_not)
 }
 END_TEST
 
-/* Somewhere, on a device of so many queues as GPUs have. */
+/* Whether any harness program runs the unit, with as many queues as GPUs have. */
 START_TEST(each_unit_has_a_harness)
 {
     const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
@@ -263,7 +265,7 @@ START_TEST(each_unit_has_a_harness)
 }
 END_TEST
 
-/* What a program has that the kernel is compiled for. */
+/* Features of a program that change its compiled kernel. */
 typedef enum feature { BIASES, NORMS, F16, LISTS, PENALTIES, FEATURES } feature;
 
 static bool has_feature(feature f)
@@ -282,7 +284,7 @@ static bool has_feature(feature f)
     }
 }
 
-/* The program runs the variant `general` of each op that has it. */
+/* Checks that the program runs the variant `general` of each op that has it. */
 static void check_variants(void)
 {
     static const char *const units[] = {"norm_linear.general", "linear_add.general",
@@ -292,8 +294,8 @@ static void check_variants(void)
                       set.of->name, units[i]);
 }
 
-/* Each unit is checked in a program with each of them, and the candidate's text is in that kernel,
- * which takes no promoted text. */
+/* Each unit is checked in a program with each feature. The kernel of that check contains the
+ * candidate's text, but not a promoted text. */
 START_TEST(each_unit_is_checked_in_each_kind_of_program)
 {
     const mgl_target target = {.arch = "sm_90a", .queues = 132, .shared_bytes = 232448};
@@ -346,7 +348,7 @@ START_TEST(by_rows_may_run_the_unit_of_a_row_range)
 }
 END_TEST
 
-/* ---- what is not the op's own -------------------------------------------------------------- */
+/* ---- damages outside the op's outputs -------------------------------------------------------- */
 
 static void open_merge(void)
 {
@@ -420,7 +422,7 @@ START_TEST(equal_logits_have_one_token)
 }
 END_TEST
 
-/* Within the tolerance, and in the same direction everywhere. */
+/* Errors within the tolerance, but with the same sign everywhere. */
 START_TEST(a_bias_is_found)
 {
     open_merge();

@@ -33,7 +33,7 @@ static void tear_down(void)
     scratch_remove(folder);
 }
 
-/* Without waiting: whoever would have to is interrupted. */
+/* Tries to take the lock without waiting: MGL_INTERRUPTED if it would have to wait. */
 static mgl_status try_at_once(mgl_device_lock_kind kind, mgl_device_lock *lock)
 {
     return mgl_device_lock_take(path, kind, &set_flag, lock, NULL);

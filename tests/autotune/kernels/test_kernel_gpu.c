@@ -34,7 +34,7 @@ static mgl_error err;
 static mgl_trial_options options = {
     .device = "cuda", .limit_s = 15, .depth = MGL_TRIAL_CORRECTNESS, .most_harnesses = 1};
 
-/* Of tests/autotune/kernels/tricks: what no compiler finds. */
+/* Tricks of tests/autotune/kernels/tricks that no compiler finds. */
 static const char *const tricks[] = {"run_bench_floor",
                                      "run_bias",
                                      "run_constant",
@@ -66,7 +66,7 @@ enum { TRICKS = sizeof tricks / sizeof *tricks };
 
 /* ---- one text -------------------------------------------------------------------------------- */
 
-/* False: the gates could not work. */
+/* Returns false if the gates do not work. */
 static bool try_text(const char *what, const mgl_kernel_unit *unit, const char *text,
                      mgl_kernel_trial *out)
 {
@@ -139,7 +139,7 @@ START_TEST(a_trick_gets_its_verdict)
 }
 END_TEST
 
-/* The assertions of trick.c stand in tests alone. */
+/* Runs the trick as a Check test, because trick.c uses Check's assertions. */
 static bool run_trick(const char *name)
 {
     Suite *suite = suite_create("tricks");
@@ -162,7 +162,7 @@ static bool run_trick(const char *name)
 
 /* ---- paired benchmarks ----------------------------------------------------------------------- */
 
-/* The text with one piece in the place of another. */
+/* Replaces one piece of the text by another. */
 static char *replace(const char *text, const char *old, const char *new)
 {
     const char *at = strstr(text, old);
@@ -175,8 +175,8 @@ static char *replace(const char *text, const char *old, const char *new)
     return out.bytes;
 }
 
-/* A chain of square roots that changes no result. NULL: the text has no longer what it is put into.
- */
+/* Inserts a chain of square roots that does not change the result. NULL: the text lacks the
+ * expected line. */
 static char *slow_merge(const mgl_kernel_unit *unit)
 {
     size_t length;
@@ -201,8 +201,9 @@ static bool paired_bench_slower(void)
     return good;
 }
 
-/* The same text on both sides: a difference would be the clock's, or chance; or that of two places
- * in memory, which may be beyond doubt and is small: within the limit of a campaign's controls. */
+/* Both sides run the same text. A measured difference comes from clocks, chance, or different
+ * memory addresses; it may be significant, but must be within the limit of a campaign's
+ * controls. */
 static bool paired_bench_own(const char *name)
 {
     mgl_kernel_trial trial;
@@ -221,9 +222,9 @@ static bool run_paired_benches(void)
     return good;
 }
 
-/* ---- beside each other ----------------------------------------------------------------------- */
+/* ---- parallel jobs --------------------------------------------------------------------------- */
 
-/* A job is this program with two arguments more. */
+/* A job runs this program with two more arguments. */
 static struct {
     const char *kind, *name;
     pid_t pid;
@@ -272,7 +273,7 @@ static void run_jobs(int at_once, bool all)
         await_job();
 }
 
-/* Those that take longest first. */
+/* Adds all jobs, those that take longest first. */
 static void list_jobs(void)
 {
     static const char *const last[] = {"run_endless", "run_null", "run_reads_out_of_bounds"};
@@ -297,7 +298,7 @@ static int run_all(int argc, char **argv)
     const double start = mgl_clock_s();
     char *slow = slow_merge(mgl_kernel_unit_find("merge"));
     mgl_free(slow);
-    if (!slow) { /* seen without a GPU too */
+    if (!slow) { /* found without a GPU too */
         printf("merge, planted slower: WRONG (its text is not what this test changes)\n");
         return EXIT_FAILURE;
     }

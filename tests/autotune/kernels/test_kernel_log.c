@@ -74,7 +74,7 @@ START_TEST(words)
 }
 END_TEST
 
-/* NVRTC prints the line of the file behind an error in it. */
+/* NVRTC prints the source line after the error. */
 START_TEST(lines_of_files_are_not_told)
 {
     mgl_trial_verdict is = {0};

@@ -21,7 +21,7 @@ static char folder[] = MGL_BINARY_DIR "/overlay-XXXXXX";
 static char overlay_path[200];
 static mgl_plan *plan;
 
-/* The text of merge with another number of groups in its mean. */
+/* The text of merge with one changed declaration and a comment. */
 static char *other_text(const char *comment)
 {
     size_t length;
@@ -62,7 +62,7 @@ static void set_up(void)
     scratch_make(overlay_path);
 }
 
-/* The text that is in the folder. */
+/* The text stored in the overlay's folder. */
 static void text_path(char path[PATH_MAX])
 {
     mgl_file_list list;
@@ -103,8 +103,8 @@ START_TEST(a_kernel_has_the_text_in_its_key)
 }
 END_TEST
 
-/* A text as mgl_trial_text makes it: the values of its tunables around it are no part of what is
- * scanned, and more than values is. */
+/* A text with values of tunables around it, as mgl_trial_text makes it. The scan ignores these
+ * values, but nothing else outside the regions. */
 START_TEST(a_text_with_tunables_is_kept)
 {
     static const char tunable[] = "/* region: launch */\n", shows[] = "float mean[4];";
@@ -137,14 +137,14 @@ START_TEST(a_text_with_tunables_is_kept)
 }
 END_TEST
 
-/* What no gate looked at is compiled as it was built in. */
+/* Programs of kinds that the gates did not check are compiled with the built-in text. */
 START_TEST(other_programs_take_no_texts)
 {
     mgl_overlay o;
     mgl_plan *normed = NULL;
     char before[MGL_SHA256_HEX], after[MGL_SHA256_HEX];
     const mgl_plan_options options = {.size = sizeof options,
-                                      .shape = "qwen3-0.6b", /* which norms q and k */
+                                      .shape = "qwen3-0.6b", /* has norms of q and k */
                                       .target = "sm_90a:132",
                                       .capacity = 256};
     ck_assert_int_eq(mgl_plan_lower(&options, &normed, NULL), MGL_OK);
@@ -184,7 +184,8 @@ START_TEST(a_second_text_replaces_the_first)
 }
 END_TEST
 
-/* Three texts one behind the other, and back: with the evidence of each, to what was built in. */
+/* Promotes three texts, then restores them in reverse order, each with its evidence, down to the
+ * built-in text. */
 START_TEST(what_was_there_before_comes_back)
 {
     mgl_overlay o;
@@ -242,7 +243,8 @@ START_TEST(what_the_scan_refuses_is_not_put_there)
 }
 END_TEST
 
-/* The manifest of merge with the first digits of its base replaced; how many of its texts count. */
+/* Replaces the first digits of the base hash in the manifest of merge. Returns the number of texts
+ * still used. */
 static int count_with_base(const char *digits)
 {
     char path[PATH_MAX], *text;
@@ -265,14 +267,14 @@ static int count_with_base(const char *digits)
     return count;
 }
 
-/* The hash of the base stands in the manifest: another one is that of another kernel. */
+/* The manifest contains the base hash; a text with another base hash is not used. */
 START_TEST(a_text_of_another_base_is_left_out)
 {
     ck_assert_int_eq(count_with_base("0123456789abcdef"), 0);
 }
 END_TEST
 
-/* The base is named by its canonical text; older folders name it by its bytes. */
+/* The base hash is that of the canonical text; older folders have the hash of the bytes. */
 START_TEST(both_hashes_of_the_base_count)
 {
     size_t length;

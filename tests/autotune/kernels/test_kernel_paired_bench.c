@@ -40,7 +40,8 @@ static mgl_outcome evaluate(const runner_script *script, int count, mgl_trial_de
     scripted_runner_init(&runner);
     runner.script = script;
     runner.script_count = count;
-    runner.seed = 1; /* one time in forty, a gain of 0 looks like a loss beyond doubt */
+    runner.seed = 1; /* fixed, because one seed in forty makes a gain of 0 look like a significant
+                        loss */
     ck_assert_msg(
         !mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, &err),
         "%s: %s", err.where, err.message);
@@ -76,7 +77,7 @@ START_TEST(a_loss_is_a_regression)
 }
 END_TEST
 
-/* Times that nobody may believe are told to nobody. */
+/* Times below the floor are impossible and are not reported. */
 START_TEST(less_than_the_floor_is_no_time)
 {
     ck_assert_int_eq(EVALUATE(MGL_TRIAL_PAIRED_BENCH, {.gain = 0.05, .below_floor = true}),
@@ -158,7 +159,7 @@ START_TEST(the_model_has_the_last_word)
 }
 END_TEST
 
-/* A model none of whose tasks run the unit says nothing of it. */
+/* A model without tasks of the unit gives no evidence about it. */
 START_TEST(a_model_that_does_not_run_it_decides_nothing)
 {
     size_t length;
@@ -188,7 +189,7 @@ static struct {
     mgl_device_lock lock; /* shared */
 } sharing;
 
-/* Whether somebody waits to be alone, for whom whoever shares would have to wait. */
+/* Whether an exclusive holder waits, so that a new shared holder would have to wait. */
 static bool is_wished_alone(void)
 {
     static const atomic_int at_once = 1;
@@ -199,7 +200,7 @@ static bool is_wished_alone(void)
     return status == MGL_INTERRUPTED;
 }
 
-/* Has somebody who is seen to wait wait for 100 ms more. */
+/* Ends the shared lock 100 ms after an exclusive waiter is seen. */
 static void *end_device_lock(void *unused)
 {
     const double end = mgl_clock_s() + time_limit(60);
@@ -210,7 +211,7 @@ static void *end_device_lock(void *unused)
     return unused;
 }
 
-/* What is timed waits until nobody shares the device. */
+/* A timed measurement waits until no process shares the device. */
 START_TEST(times_are_taken_alone)
 {
     size_t length;
@@ -250,8 +251,8 @@ END_TEST
 static struct {
     int calls, sequences[4];
     int32_t other;       /* added to one token of the candidate's reply */
-    float gap;           /* what the default says of the two */
-    mgl_outcome outcome; /* of the candidate's run */
+    float gap;           /* log-probabilities of the two tokens under the default */
+    mgl_outcome outcome; /* the candidate's run */
 } decoding;
 
 static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,
@@ -290,7 +291,8 @@ static mgl_status try_checkpoint(const char *path, mgl_error *err)
     return mgl_kernel_try(unit, mgl_kernel_unit_text(unit, &length), &options, &trial, err);
 }
 
-/* Other tokens where the default thinks them as likely are rounding, elsewhere a fault. */
+/* A different token is rounding if the default finds both tokens about equally likely, otherwise a
+ * fault. */
 START_TEST(the_checkpoint_speaks_last)
 {
     static const char path[] = MGL_SOURCE_DIR "/tests/models/tales-5m";
@@ -326,7 +328,7 @@ START_TEST(what_fails_on_the_checkpoint_is_not_kept)
 }
 END_TEST
 
-/* Before a minute of a device is spent. */
+/* An invalid checkpoint is an error before any measurement starts. */
 START_TEST(a_checkpoint_that_is_none_ends_it_first)
 {
     mgl_error err = {0};

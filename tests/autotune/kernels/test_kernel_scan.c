@@ -31,8 +31,7 @@ START_TEST(units_pass)
 }
 END_TEST
 
-/* ---- what somebody may well write -------------------------------------------------------------
- */
+/* ---- allowed texts --------------------------------------------------------------------------- */
 
 static const char *const good[] = {
     "enum { TILE_OF_MINE = 8, HALF_OF_MINE = TILE_OF_MINE / 2 };",
@@ -68,7 +67,7 @@ static const char *const good[] = {
     "0.5f; };\n    return half(__fdividef(x, 2.0e-3f)) + 1'000.0f;\n}"};
 enum { GOOD = sizeof good / sizeof *good };
 
-/* What is said of a unit with that text in its device region. */
+/* The scan's result for merge with this text in its device region. */
 static mgl_scan_fault scan_within(const char *piece)
 {
     mgl_text text = {0};
@@ -92,11 +91,10 @@ START_TEST(what_only_computes_passes)
 }
 END_TEST
 
-/* ---- addresses in asm -------------------------------------------------------------------------
- */
+/* ---- addresses in asm ------------------------------------------------------------------------ */
 
-/* Statements with `to` and `barrier` (u32), `from` and `factor` (u64), x (u32); `why`: a piece of
- * what is said of it, NULL where it passes. */
+/* Statements with operands `to` and `barrier` (u32), `from` and `factor` (u64), x (u32). `why`: a
+ * part of the finding; NULL: allowed. */
 static const struct {
     const char *statement, *why;
 } addresses[] = {
@@ -168,12 +166,11 @@ START_TEST(addresses_are_operands)
 }
 END_TEST
 
-/* ---- damage -----------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 enum { DAMAGED = 200 };
 
-/* One of the bytes that matter to a lexer, or any. */
+/* A byte that is special in a lexer, or any other. */
 static char draw_byte(unsigned *seed)
 {
     static const char bytes[] = "(){}[]<>;:,.#\"'\\/*\n =+-%?aR_0";
@@ -181,7 +178,7 @@ static char draw_byte(unsigned *seed)
     return drawn % 4 ? bytes[drawn / 4 % (sizeof bytes - 1)] : (char)(drawn / 4 % 256);
 }
 
-/* Bytes of it changed, put in, left out, and pieces said twice. */
+/* Changes, inserts and deletes bytes, and repeats pieces of the text. */
 static size_t damage(char *text, size_t length, size_t room, unsigned *seed)
 {
     for (int n = rand_r(seed) % 6 + 1; n > 0; n--) {
@@ -201,7 +198,7 @@ static size_t damage(char *text, size_t length, size_t room, unsigned *seed)
     return length;
 }
 
-/* Whatever stands there is refused or passes, and ends. */
+/* The scan of a damaged text ends with acceptance or rejection. */
 START_TEST(damaged_texts_end)
 {
     static char text[1 << 17];

@@ -114,7 +114,7 @@ START_TEST(there_are_enough)
 }
 END_TEST
 
-/* Says so, and whether that is no failure. */
+/* Reports a missing compiler. Returns true if the test may then be skipped. */
 static bool has_no_compiler(void)
 {
     const mgl_nvrtc *nvrtc;

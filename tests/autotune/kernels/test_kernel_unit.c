@@ -71,7 +71,7 @@ START_TEST(bad_marks_are_refused)
 }
 END_TEST
 
-/* Each byte of the text in turn is another one: outside of the region that is noticed. */
+/* Each byte of the text in turn is changed: a change outside the region is detected. */
 START_TEST(any_byte_outside_is_noticed)
 {
     mgl_kernel_regions r;
@@ -149,8 +149,7 @@ START_TEST(needs_are_a_difference)
 }
 END_TEST
 
-/* ---- the launch region ------------------------------------------------------------------------
- */
+/* ---- the launch region ----------------------------------------------------------------------- */
 
 static mgl_status read_launch(const char *lines, mgl_kernel_launch *out, mgl_error *err)
 {
@@ -210,8 +209,7 @@ START_TEST(bad_launches_are_refused)
 }
 END_TEST
 
-/* ---- contexts ---------------------------------------------------------------------------------
- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 START_TEST(every_unit_has_a_context)
 {
@@ -225,7 +223,7 @@ START_TEST(every_unit_has_a_context)
 }
 END_TEST
 
-/* The least and the most of each scalar. */
+/* The minimum and the maximum of each scalar. */
 START_TEST(sizes_have_values_at_the_corners)
 {
     mgl_kernel_context c;
@@ -244,8 +242,8 @@ START_TEST(sizes_have_values_at_the_corners)
 }
 END_TEST
 
-/* The program that a unit is compiled in has tasks that it runs: of its variant, if it is of one,
- * and of its op's family. */
+/* The program in which a unit is compiled has tasks that run it: of the unit's variant, if it has
+ * one, and of its op's family. */
 START_TEST(programs_run_their_units)
 {
     mgl_kernel_context c;

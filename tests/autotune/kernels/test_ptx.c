@@ -213,7 +213,7 @@ static const struct loop {
     {"add.s32 %r2, %r1, 1; mov.u32 %r1, %r2; setp.lt.s32 %p1, %r1, 8;", "8"},
     {"add.s32 %r2, %r1, 4; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r2, 8;", "5"},
     {"add.s32 %r1, %r1, 1; add.s32 %r2, %r1, 4; setp.lt.s32 %p1, %r2, 8;", "4"},
-    /* no count that constants determine */
+    /* constants do not determine a trip count */
     {"add.s32 %r1, %r1, 1; setp.gt.s32 %p1, %r1, -1;", "?"},
     {"add.s32 %r1, %r1, -1; setp.ge.u32 %p1, %r1, 0;", "?"},
     {"add.s32 %r1, %r1, 3; setp.ne.s32 %p1, %r1, 8;", "?"},
@@ -240,8 +240,8 @@ START_TEST(trips_are_counted)
 }
 END_TEST
 
-/* The variable of the inner loop is set before the outer loop, so that its second run is another.
- */
+/* The inner variable is initialized before the outer loop, so its second run has another trip
+ * count. */
 START_TEST(a_counter_that_is_not_set_again_has_no_trips)
 {
     mgl_ptx_condensed c = condense(
@@ -264,7 +264,7 @@ START_TEST(a_counter_that_is_not_set_again_has_no_trips)
 }
 END_TEST
 
-/* ---- what is no PTX -------------------------------------------------------------------------- */
+/* ---- invalid PTX ----------------------------------------------------------------------------- */
 
 static const struct bad {
     const char *text, *where;

@@ -17,7 +17,7 @@ static mgl_ptx parse(const char *text)
     return ptx;
 }
 
-/* What stands in place of the barrier of ring.ptx, and what is told of it. */
+/* Instructions that replace the barrier of ring.ptx, and the expected finding. */
 static const struct trick {
     const char *instruction, *what;
 } tricks[] = {
@@ -67,7 +67,8 @@ START_TEST(a_trick_is_forbidden_with_its_line)
 }
 END_TEST
 
-/* By kinds what the compiler repeats is none the worse. */
+/* If only kinds of instructions are compared, repeated instructions of the incumbent are
+ * allowed. */
 START_TEST(what_the_incumbent_does_once_is_allowed_twice)
 {
     char twice[200];
@@ -75,7 +76,8 @@ START_TEST(what_the_incumbent_does_once_is_allowed_twice)
     char *base = replace(read_ptx("ring.ptx"), "bar.sync 0;", tricks[_i].instruction);
     char *text = replace(read_ptx("ring.ptx"), "bar.sync 0;", twice);
     ck_assert_int_eq(scan_by(text, base, true).outcome, MGL_OUTCOME_OK);
-    const bool store = !strncmp(tricks[_i].what, "st.", 3); /* of which kinds alone count */
+    const bool store = !strncmp(tricks[_i].what, "st.", 3); /* for stores, only kinds are
+                                                               compared */
     ck_assert_int_eq(scan_by(text, base, false).outcome,
                      store ? MGL_OUTCOME_OK : MGL_OUTCOME_STATIC_FORBIDDEN);
     mgl_free(base);
@@ -83,7 +85,7 @@ START_TEST(what_the_incumbent_does_once_is_allowed_twice)
 }
 END_TEST
 
-/* A call is of the kind of what it calls. */
+/* The kind of a call includes the called function. */
 START_TEST(another_function_is_another_kind)
 {
     static const char functions[] = ".func one() { ret; }\n.func other() { ret; }\n.visible";

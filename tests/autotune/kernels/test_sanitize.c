@@ -74,10 +74,11 @@ START_TEST(a_long_line_is_cut)
 }
 END_TEST
 
-/* ---- a tool that is played ------------------------------------------------------------------- */
+/* ---- a simulated tool ------------------------------------------------------------------------ */
 
-/* A script of its own for each test: what is learned of a tool is learned of its path. `log`: what
- * run number $n, from 1, writes; `before` stands in front of the program. */
+/* Writes the script that replaces the tool. Each test has its own path, because results about a
+ * tool are cached by its path. `log`: output of run number $n, from 1; `before`: commands before
+ * the program. */
 static void play(const char *name, const char *before, const char *log)
 {
     char path[200];
@@ -104,7 +105,7 @@ static void play(const char *name, const char *before, const char *log)
     setenv("MEGALITH_SANITIZER", path, 1);
 }
 
-/* Whether the launches went well is not the tool's to say. */
+/* The verdict on the launches does not come from the tool. */
 #define CLEAN "echo '" SUMMARY(0) "'\n"
 #define FOUND "echo '" FINDING SUMMARY(1) "'\n"
 
@@ -172,7 +173,7 @@ START_TEST(what_it_finds_in_the_candidate_alone_is_a_verdict)
 }
 END_TEST
 
-/* And is not asked again. */
+/* The tool is not run again. */
 START_TEST(what_it_finds_in_both_is_the_tools)
 {
     play("both", "", "if [ $tool = memcheck ]; then " FOUND " else " CLEAN " fi");
@@ -231,7 +232,7 @@ START_TEST(a_tool_that_hangs_is_ended)
 }
 END_TEST
 
-/* What the tool needs and a worker may not do. */
+/* The tool may do what a worker's sandbox forbids. */
 START_TEST(a_tool_may_do_without_the_sandbox)
 {
     char line[400];

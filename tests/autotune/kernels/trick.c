@@ -17,7 +17,7 @@ static void read_verdicts(trick *t, char *list)
     }
 }
 
-/* The first line; what is behind it. */
+/* Reads the first line; returns the text after it. */
 static char *read_head(trick *t, char *text)
 {
     char verdicts[128], unit[32], region[16];
@@ -40,7 +40,8 @@ static char *read_head(trick *t, char *text)
     return end + 1;
 }
 
-/* Cuts the part between two marks out of `at`: NULL where the first does not stand there. */
+/* Removes the part between two marks from `at` and returns it. NULL if the first mark is
+ * missing. */
 static char *cut(char **at, const char *first, const char *last)
 {
     char *from = strstr(*at, first);
@@ -66,7 +67,7 @@ static void replace(trick *t, const char *old, const char *new)
     t->text = out;
 }
 
-/* Puts a text in front of the region. */
+/* Inserts a text before the region's content. */
 static void put_in_front(trick *t, const char *added)
 {
     mgl_kernel_regions regions;

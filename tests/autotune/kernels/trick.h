@@ -25,13 +25,12 @@ typedef struct trick {
     mgl_outcome verdicts[6]; /* (verdict_count) */
     int verdict_count;
     char row[64], because[128];
-    mgl_text text; /* of the whole unit */
+    mgl_text text; /* text of the whole unit */
 } trick;
 
-/* Whether the text alone says nothing, and the compiled PTX has to: `because` begins with
- * "compiled, ". */
+/* Whether only the compiled PTX reveals the trick: `because` begins with "compiled, ". */
 bool trick_is_of_ptx(const trick *t);
-/* Ends the test where the file is none. Release with mgl_text_clear of `text`. */
+/* Reads a trick; the test fails if the file is not a trick. Release `text` with mgl_text_clear. */
 void trick_read(const char *path, trick *out);
 bool trick_expects(const trick *t, mgl_outcome outcome);
 

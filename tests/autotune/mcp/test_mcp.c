@@ -41,8 +41,7 @@
 static const char *folder;
 static mgl_error err;
 
-/* ---- the scratch folder -----------------------------------------------------------------------
- */
+/* ---- the scratch folder ---------------------------------------------------------------------- */
 
 static void copy_case(const char *name, const char *to)
 {
@@ -56,8 +55,8 @@ static void copy_case(const char *name, const char *to)
     mgl_free(text);
 }
 
-/* merge with something in front of a region; only that region, in a fence, or all of it (ANY: the
- * device region's front). */
+/* Appends merge with a text inserted before a region: only that region, in a fence, or the whole
+ * unit (ANY: inserted before the device region). */
 static void put_merge(mgl_text *out, const char *added, mgl_kernel_region region)
 {
     const bool all = region == MGL_KERNEL_REGION_ANY;
@@ -181,11 +180,9 @@ static mgl_mcp *open_server(bool allow_trials)
     return mcp;
 }
 
-/* ---- transcripts ------------------------------------------------------------------------------
- */
+/* ---- transcripts ----------------------------------------------------------------------------- */
 
-/* `*` stands for any bytes. The last `*` that was met takes one byte more where the rest does not
- * fit. */
+/* Glob matching: `*` matches any bytes. On a mismatch, the last `*` is extended by one byte. */
 static bool matches(const char *pattern, const char *text)
 {
     const char *star = NULL, *from = text;
@@ -220,7 +217,7 @@ static void replace(mgl_text *line, const char *name, const char *value)
     }
 }
 
-/* As the verb does: seen when it comes, then handled. */
+/* Handles a message like the verb: mgl_mcp_see on arrival, then mgl_mcp_handle. */
 static mgl_text ask(mgl_mcp *mcp, const char *message)
 {
     mgl_text answer = {0};
@@ -231,7 +228,7 @@ static mgl_text ask(mgl_mcp *mcp, const char *message)
     return answer;
 }
 
-/* Told answers are one line of JSON. */
+/* Answers are one line of JSON. */
 static void check_form(const char *where, const mgl_text *answer)
 {
     mgl_json json;
@@ -305,8 +302,8 @@ START_TEST(talks_go_as_written)
 }
 END_TEST
 
-/* ---- what no line can tell --------------------------------------------------------------------
- */
+/* ---- cases that need more than a transcript
+ * --------------------------------------------------- */
 
 START_TEST(a_message_has_its_limit)
 {
@@ -324,7 +321,7 @@ START_TEST(a_message_has_its_limit)
 }
 END_TEST
 
-/* Nothing runs the campaign: the verdict never comes. */
+/* No process runs the campaign, so there is never a verdict. */
 #define PATIENT                                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":\"w\",\"method\":\"tools/call\",\"params\":{\"name\":"            \
     "\"submit_trial\",\"arguments\":{\"schedule\":\"x\",\"wait_s\":600}}}"
@@ -350,7 +347,7 @@ static int count_waiting(void)
     return count;
 }
 
-/* A request that waits, once it does. */
+/* Starts a request on a thread, and returns when the request waits for its submission. */
 static pthread_t start_waiting(mgl_mcp *mcp)
 {
     pthread_t thread;
@@ -397,10 +394,9 @@ START_TEST(nobody_is_waited_for)
 }
 END_TEST
 
-/* ---- spaces ----------------------------------------------------------------------------------
- */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
-/* Puts a campaign of a space of its own into a store of its own. */
+/* Adds a campaign with its own search space to a store of its own. */
 static void add_formats_campaign(const char *path)
 {
     static const char space[] =
@@ -441,7 +437,7 @@ static const cJSON *part_of(const mgl_json *json, const char *part)
         cJSON_GetObjectItem(cJSON_GetObjectItem(json->root, "result"), "structuredContent"), part);
 }
 
-/* The rows of a list that are in the space, all of them of that name. */
+/* The entries of a list that are in the space; all have this name. */
 static int count_in_space(const mgl_json *json, const char *list, const char *name)
 {
     int count = 0;
@@ -482,8 +478,7 @@ START_TEST(without_a_campaign_there_is_no_space)
 }
 END_TEST
 
-/* ---- links of a model -------------------------------------------------------------------------
- */
+/* ---- links of a model ------------------------------------------------------------------------ */
 
 #define SMALL MGL_SOURCE_DIR "/tests/models/llama3-rope"
 
@@ -507,7 +502,7 @@ static void fill_cache(const char *root)
     mgl_file_list_clear(&files);
 }
 
-/* What check_schedule answers of a model, where this folder may be read. */
+/* The answer of check_schedule for a model if this folder may be read. */
 static mgl_text check_with(const char *allowed, const char *model)
 {
     char message[2000], in[300];
@@ -546,7 +541,7 @@ START_TEST(a_snapshot_may_link_to_its_blobs)
 }
 END_TEST
 
-/* The same links in a folder of another name lead outside. */
+/* Links in a folder of another name lead outside and are rejected. */
 START_TEST(a_model_may_not_link_outside)
 {
     char root[300], snapshot[400];

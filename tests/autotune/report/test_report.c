@@ -17,7 +17,8 @@
 #include <time.h>
 
 enum { MOST_BYTES = 5 << 20, NIGHT = 10000, EVENING = NIGHT / 5 };
-static const double most_growth = 12; /* five times the trials: 5 if linear, 25 if quadratic */
+static const double most_growth = 12; /* time ratio for five times the trials: 5 if linear, 25 if
+                                         quadratic */
 
 static const char evil[] = "<script>alert(1)</script>\"'&\x1b[31m|x`y`\xE2\x80\xAE http://x.y @all";
 
@@ -70,7 +71,7 @@ static mgl_text markdown_of(fixture *f)
     return text;
 }
 
-/* A report of all that others may write: trials, events, a reason, a name. */
+/* A report with hostile text in every foreign field: trials, events, the reason, the name. */
 static void set_up_evil(fixture *f, const char *end)
 {
     char name[64];
@@ -154,7 +155,7 @@ START_TEST(it_says_how_it_is_made_again)
 }
 END_TEST
 
-/* What was measured at the end, of trial `number`. */
+/* Stores a final measurement of trial `number`. */
 static void add_final_from(fixture *f, int number, const char *outcome, double lo)
 {
     char text[400];
@@ -208,7 +209,7 @@ START_TEST(a_sum_of_steps_is_called_one)
     fixture f;
     set_up_steps(&f, "steps");
     check_result(&f, "<b>Trial 2: its 2 steps add up to +4.08 %, not measured as a whole.");
-    add_final(&f, 1, "OK"); /* of another winner */
+    add_final(&f, 1, "OK"); /* the final measurement of another winner */
     check_result(&f, "<b>Trial 2: its 2 steps add up to +4.08 %, not measured as a whole.");
     tear_down(&f);
 }
@@ -303,7 +304,7 @@ START_TEST(a_name_stays_one_word_of_the_shell)
 }
 END_TEST
 
-/* Cells of a line of a table: the bars that nothing escapes. */
+/* Counts the cells of a table row: vertical bars that are not escaped. */
 static int count_bars(const char *line, size_t length)
 {
     int bars = 0;
@@ -353,7 +354,7 @@ START_TEST(nothing_is_fetched_from_outside)
 }
 END_TEST
 
-/* Every element that is opened is closed, in order; those without an end are few. */
+/* Checks that every HTML element is closed, in order, except void elements. */
 static void check_balance(const char *html)
 {
     char open[64][16];
@@ -418,7 +419,8 @@ START_TEST(without_a_device_it_says_predicted)
 }
 END_TEST
 
-/* A prediction stands beside the default's of the same workload, and a timeline names its own. */
+/* A prediction is compared with the default's prediction for the same workload. A timeline names
+ * its workload. */
 START_TEST(predictions_are_of_the_same_workloads)
 {
     fixture f;
@@ -448,8 +450,7 @@ START_TEST(predictions_are_of_the_same_workloads)
 }
 END_TEST
 
-/* ---- what is drawn ----------------------------------------------------------------------------
- */
+/* ---- graphics -------------------------------------------------------------------------------- */
 
 static int count_of(const mgl_text *text, const char *what)
 {
@@ -504,7 +505,7 @@ START_TEST(controls_have_their_own_chart)
 }
 END_TEST
 
-/* All of a token and two layers of it, each for both programs. */
+/* Timelines of a whole token and of two layers, each for both programs. */
 START_TEST(default_and_best_stand_side_by_side)
 {
     fixture f;
@@ -635,11 +636,10 @@ START_TEST(exchanges_with_a_model_are_told_by_outcome)
 }
 END_TEST
 
-/* ---- a night ----------------------------------------------------------------------------------
- */
+/* ---- a long campaign ------------------------------------------------------------------------- */
 
-/* Trials up to `count` like the first one, in one statement; a third each kept, not kept and
- * refused. */
+/* Copies the first trial to `count` trials with one SQL statement; a third each kept, not kept and
+ * rejected. */
 static void add_many(fixture *f, int count)
 {
     char made[256];
@@ -660,7 +660,7 @@ static void add_many(fixture *f, int count)
         must(mgl_store_execute(f->store, statements[i], &f->err), &f->err);
 }
 
-/* The report of a campaign of `count` trials; returns the processor's seconds that it took. */
+/* Makes the report of a campaign of `count` trials. Returns the CPU time in seconds. */
 static double report_many(const char *name, int count)
 {
     fixture f;

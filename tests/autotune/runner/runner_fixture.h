@@ -16,15 +16,15 @@ extern mgl_subject subject;
 extern mgl_candidate standard, other; /* the default; with other queues */
 extern mgl_runner_options options;
 extern mgl_runner *runner;
-extern mgl_runner_check found; /* by check */
+extern mgl_runner_check found; /* set by check */
 extern mgl_error err;
 extern atomic_int abort_flag;
 extern unsigned char nonce[MGL_SHA256_BYTES];
 
-/* Opens and starts the runner. Its workers have this fault; NULL: none. */
+/* Opens and starts the runner. `fault`: the fault planted in its workers; NULL: none. */
 void begin(const char *fault);
 
-/* The verdict on a candidate, with another nonce each time. */
+/* Checks a candidate, with another nonce in each call. Returns the outcome. */
 mgl_outcome check(const mgl_candidate *candidate);
 
 mgl_runner_state *state(void);
@@ -32,7 +32,7 @@ mgl_runner_state *state(void);
 /* Frees the programs of a candidate. */
 void release(mgl_candidate *candidate);
 
-/* main of such a test, which is its own worker too. */
+/* The main function of such a test, whose program is also the worker. */
 int runner_main(int argc, char **argv, const char *name, TCase *tests);
 
 #endif

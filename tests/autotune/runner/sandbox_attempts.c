@@ -168,7 +168,7 @@ static int limit_parent(const attempt_place *place)
     return result_of(prlimit(getppid(), RLIMIT_CORE, NULL, &limit));
 }
 
-/* ---- the machine ----------------------------------------------------------------------------- */
+/* ---- other system calls ---------------------------------------------------------------------- */
 
 static int leave_namespace(const attempt_place *place)
 {
@@ -189,7 +189,7 @@ static int leave_namespace(const attempt_place *place)
     X(pidfd_getfd)                                                                                 \
     X(kexec_load)
 
-/* Of arguments that fail with another error where the call is let through. */
+/* The arguments are invalid, so a permitted call fails with another error than a forbidden one. */
 #define MGL_X(name)                                                                                \
     static int try_##name(const attempt_place *place)                                              \
     {                                                                                              \
@@ -252,7 +252,7 @@ static int remove_secret(const attempt_place *place)
     return result_of(unlink(place->secret));
 }
 
-/* A file of the cache, under a name outside of it. */
+/* Renames a file of the cache to a name outside. */
 static int move_out(const attempt_place *place)
 {
     char from[120], to[120];
@@ -260,7 +260,8 @@ static int move_out(const attempt_place *place)
     snprintf(to, sizeof to, "%s/mine", place->folder);
     int made = open_it(from, O_WRONLY | O_CREAT);
     int moved = made ? made : result_of(rename(from, to));
-    return moved == EXDEV ? EACCES : moved; /* so the first kernels with Landlock say */
+    return moved == EXDEV ? EACCES : moved; /* the first Linux versions with Landlock return
+                                               EXDEV */
 }
 
 static int write_tmp(const attempt_place *place)
@@ -356,7 +357,8 @@ const attempt attempts[] = {
 };
 const int attempt_count = sizeof attempts / sizeof *attempts;
 
-/* ---- what has to go on ----------------------------------------------------------------------- */
+/* ---- permitted operations
+ * --------------------------------------------------------------------- */
 
 static int keep_kernel(const attempt_place *place)
 {
@@ -388,7 +390,7 @@ static int read_machine(const attempt_place *place)
     return memory ? memory : open_it("/sys/devices/system/cpu/online", O_RDONLY);
 }
 
-/* The clocks of the runner read this file to find out whether a process is the runner's. */
+/* The runner's clocks read this file to find related processes. */
 static int read_parents_state(const attempt_place *place)
 {
     (void)place;

@@ -4,18 +4,18 @@
 
 #include <stdbool.h>
 
-/* Where attempts find what they need. Made by the test, in the parent. */
+/* Files, sockets and memory for the attempts. The test makes them in the parent. */
 typedef struct attempt_place {
     char folder[64];  /* outside: readable and writable without the sandbox */
-    char cache[80];   /* what the sandbox leaves */
+    char cache[80];   /* the kernel cache, which the sandbox permits */
     char secret[80];  /* a file of `folder` */
-    char socket[80];  /* path of a socket that listens */
-    int port;         /* of TCP, that listens at 127.0.0.1 */
+    char socket[80];  /* path of a listening Unix socket */
+    int port;         /* a TCP port that listens at 127.0.0.1 */
     int pair;         /* an open socket */
-    const void *word; /* of the parent's memory, which the child has too */
+    const void *word; /* address in the parent's memory, mapped in the child too */
 } attempt_place;
 
-/* 0: it succeeded; else errno. */
+/* Result of an attempt. 0: it succeeded; else errno. */
 typedef int attempt_fn(const attempt_place *place);
 
 typedef enum attempt_part { BY_CALLS, BY_FILES } attempt_part;
@@ -23,15 +23,15 @@ typedef enum attempt_part { BY_CALLS, BY_FILES } attempt_part;
 typedef struct attempt {
     const char *name;
     attempt_fn *fn;
-    attempt_part part; /* of the sandbox that refuses it */
-    int error;         /* that it is refused with */
-    bool possible;     /* it succeeds without the sandbox, wherever a test runs */
+    attempt_part part; /* the part of the sandbox that forbids it */
+    int error;         /* errno of the forbidden operation */
+    bool possible;     /* it succeeds without the sandbox on every machine */
 } attempt;
 
 extern const attempt attempts[];
 extern const int attempt_count;
 
-/* What has to go on. */
+/* Operations that must succeed in the sandbox. */
 typedef struct use {
     const char *name;
     attempt_fn *fn;

@@ -18,7 +18,7 @@ static float wanted[VOCAB], logits[VOCAB];
 static mgl_trial_verdict verdict;
 static double error;
 
-/* Normal numbers, by the central limit. */
+/* Approximately normal numbers: sums of uniform numbers (central limit theorem). */
 static float draw(uint64_t *state)
 {
     double sum = 0;
@@ -168,8 +168,8 @@ END_TEST
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* The machine's choice is near the largest as long as its logits are: over many draws of an error
- * at the limit. */
+/* If the logits have errors at the limit, the chosen token's exact logit is within the tolerance of
+ * the largest, in many random draws. */
 START_TEST(the_room_holds_for_errors_at_the_limit)
 {
     uint64_t state = 17;
@@ -195,7 +195,7 @@ END_TEST
 
 START_TEST(the_room_is_small)
 {
-    /* of 128,256 logits with a root mean square of 1 */
+    /* norm of 128,256 logits with a root mean square of 1 */
     ck_assert_double_eq_tol(mgl_compare_room(sqrt(128256), 128256), 0.228, 0.002);
 }
 END_TEST

@@ -27,7 +27,7 @@ static mgl_error err;
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
-/* A trial that was kept, whose program attends in another number of parts. */
+/* A kept trial whose program splits attention into another number of parts. */
 static void keep(int64_t number)
 {
     mgl_candidate made;
@@ -42,7 +42,7 @@ static void keep(int64_t number)
     ok(mgl_store_add_trial(store, &kept, &err));
 }
 
-/* A campaign that kept so many trials. */
+/* A campaign with this number of kept trials. */
 static void begin_with(const char *name, const char *model, int keeps)
 {
     const mgl_tune_request request = {.model = model,
@@ -73,7 +73,7 @@ static void teardown(void)
     store = NULL;
 }
 
-/* Both reports tell it in these words. */
+/* Both reports contain these words. */
 static void is_reported(const char *words)
 {
     mgl_text page = {0}, markdown = {0};
@@ -86,7 +86,7 @@ static void is_reported(const char *words)
     mgl_text_clear(&markdown);
 }
 
-/* What came of the end, and how it is told. */
+/* Reads the result of the campaign's final check, and its line of text. */
 static void read_last(void)
 {
     ok(mgl_answer_find_final(store, tune.record.id, &last, &err));
@@ -185,7 +185,8 @@ START_TEST(a_wrong_winner_is_for_nobody)
 }
 END_TEST
 
-/* A run that was killed behind the verdict: the next one looks at what was kept before first. */
+/* The run was killed after the verdict on the final check. The next run first quarantines the wrong
+ * trial. */
 START_TEST(a_campaign_that_goes_on_stands_on_what_is_right)
 {
     mgl_trial wrong;
@@ -230,7 +231,7 @@ START_TEST(without_a_checkpoint_nothing_is_claimed)
 }
 END_TEST
 
-/* From the command's side: the path is found in the store, and told to nobody. */
+/* As the command line does: the checkpoint's path is read from the store and never printed. */
 START_TEST(a_campaign_that_goes_on_finds_its_checkpoint)
 {
     mgl_json_out out = {0};
@@ -282,7 +283,8 @@ static mgl_outcome compare(bool changes_format)
     return verdict.outcome;
 }
 
-/* One token of a reply, so much less likely to the default than its own. */
+/* One token of the candidate's reply differs from the default's. The default's log-probability of
+ * it is lower by `gap`. */
 static void part(float gap)
 {
     enum { AT = 2 * MGL_REAL_LENGTH + 30 };
@@ -327,7 +329,7 @@ START_TEST(likelihoods_may_differ_by_rounding)
     ck_assert_int_eq(compare(false), MGL_OUTCOME_OK);
     shift(0.0061f);
     ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
-    shift(-0.0061f); /* too good is wrong, too */
+    shift(-0.0061f); /* a too good result is wrong too */
     ck_assert_int_eq(compare(false), MGL_OUTCOME_MODEL_MISMATCH);
 }
 END_TEST

@@ -58,7 +58,7 @@ START_TEST(the_device_is_described)
 }
 END_TEST
 
-/* A worker has other eyes than the gates: what does not get past its own validator is REJECTED. */
+/* A program that the worker's own validator rejects is REJECTED. */
 START_TEST(the_workers_validator_has_a_say)
 {
     mgl_candidate broken = {.program_count = 1};
@@ -135,7 +135,7 @@ START_TEST(a_fault_that_nobody_knows_is_refused)
 }
 END_TEST
 
-/* Between two trials nobody is to blame. */
+/* The death of workers between two trials is no candidate's fault. */
 START_TEST(workers_that_die_are_replaced)
 {
     begin(NULL);
@@ -146,10 +146,10 @@ START_TEST(workers_that_die_are_replaced)
 END_TEST
 
 static const char hanging[] = "hanging";
-static const double patience_s = 50; /* less than the runner has */
+static const double patience_s = 50; /* less than the runner's limit */
 
-/* In place of the C library's, which a worker that hangs calls: it is this program, and says so by
- * its name. */
+/* Replaces the C library's pause, which a hanging worker calls. It sets the process name, so that
+ * the test can see that the worker hangs. */
 int pause(void)
 {
     sigset_t none;
@@ -170,7 +170,8 @@ static bool hangs(pid_t worker)
     return is_so;
 }
 
-/* Kills the worker a second after it began to hang: the runner has seen what it holds. */
+/* Kills the worker one second after it begins to hang, so that the runner has read its memory
+ * use. */
 static void *kill_hanging(void *worker)
 {
     const pid_t pid = *(pid_t *)worker;
@@ -184,8 +185,7 @@ static void *kill_hanging(void *worker)
     return NULL;
 }
 
-/* The candidate hangs until somebody kills its worker, and is right when it is checked once more.
- */
+/* The candidate hangs until its worker is killed, and is correct in a second check. */
 START_TEST(a_kill_from_outside_is_no_verdict)
 {
     pthread_t thread;
@@ -226,7 +226,7 @@ static uint64_t resident_bytes(pid_t pid)
     return kilobytes << 10;
 }
 
-/* A worker that holds much of what it may hold is one that the kernel may have killed. */
+/* If a killed worker used much of its memory limit, the system may have killed it for that. */
 START_TEST(a_kill_of_a_large_worker_is_a_verdict)
 {
     pthread_t thread;
@@ -252,7 +252,7 @@ START_TEST(a_runner_can_be_started_again)
 }
 END_TEST
 
-/* ---- what does not fit ----------------------------------------------------------------------- */
+/* ---- workloads that do not fit --------------------------------------------------------------- */
 
 START_TEST(a_workload_without_room_is_refused)
 {

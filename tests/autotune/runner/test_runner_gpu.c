@@ -149,12 +149,12 @@ START_TEST(a_floor_is_measured)
     ok(runner->floor(runner, SHORT, true, &us[1], &err));
     printf("floor: %.1f us, then %.1f us\n", us[0], us[1]);
     ck_assert_double_gt(us[1], 0);
-    ck_assert_double_le(us[1], us[0]); /* of the fastest stream */
+    ck_assert_double_le(us[1], us[0]); /* fraction of the fastest stream */
     measure(SHORT, false);
 }
 END_TEST
 
-/* Where there is no cuBLAS that is said. */
+/* Without cuBLAS, the test prints that. */
 START_TEST(the_baseline_is_timed)
 {
     double us;
@@ -176,7 +176,7 @@ END_TEST
 
 /* ---- other models ---------------------------------------------------------------------------- */
 
-/* A model of `subject.config` in place of the one that there was. */
+/* Replaces the model by one of `subject.config`. */
 static void take_config(void)
 {
     mgl_schedule_config knobs;
@@ -217,9 +217,9 @@ END_TEST
 
 /* ---- a real checkpoint ----------------------------------------------------------------------- */
 
-static char checkpoint[512]; /* the path of the model at hand */
+static char checkpoint[512]; /* path of the model being tested */
 
-/* A small model in place of the shape: one of $MGL_TEST_MODELS, or else of the source tree. */
+/* Replaces the shape by a small checkpoint from $MGL_TEST_MODELS, or else from the source tree. */
 static void take_real_model(const char *name)
 {
     const char *folder = getenv("MGL_TEST_MODELS");
@@ -304,8 +304,8 @@ START_TEST(kernels_are_compiled_ahead)
 }
 END_TEST
 
-/* Number of processes on the device that are not the runner's, as the executor counts them beside
- * a referee; -1: unknown. */
+/* Number of processes on the device that are not the runner's, as the executor counts them while a
+ * referee runs; -1: unknown. */
 static int count_other_processes(bool no_sandbox)
 {
     mgl_answer answer;
@@ -331,8 +331,8 @@ START_TEST(the_sandbox_hides_nothing_of_the_device)
 }
 END_TEST
 
-/* A driver starts no program and opens no new kind of file once it runs: what is compiled and
- * loaded here was in no cache. */
+/* Inside the sandbox, the driver starts no process and opens no new kind of file, even if the
+ * kernel is not in a cache. */
 START_TEST(a_kernel_is_compiled_in_the_sandbox)
 {
     char folder[] = "/tmp/megalith-runner-XXXXXX", line[100];

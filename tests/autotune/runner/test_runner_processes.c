@@ -30,7 +30,7 @@ static char *read_proc(pid_t pid, const char *name, size_t *length)
     return text;
 }
 
-/* Whether the process has an entry that begins so. */
+/* Whether an environment variable of the process begins with `start`. */
 static bool has_entry(pid_t pid, const char *start)
 {
     size_t length;
@@ -86,7 +86,7 @@ START_TEST(a_worker_gets_no_new_rights)
 }
 END_TEST
 
-/* Whether the system calls of the process are looked at. */
+/* Whether a seccomp filter is active for the process. */
 static bool is_filtered(pid_t pid)
 {
     size_t length;
@@ -96,7 +96,7 @@ static bool is_filtered(pid_t pid)
     return filtered;
 }
 
-/* What this machine cannot refuse is told, and test_sandbox says so. */
+/* The runner reports operations that this machine's sandbox cannot forbid. */
 START_TEST(executor_and_referee_are_in_the_sandbox)
 {
     mgl_runner_device device;
@@ -175,7 +175,8 @@ START_TEST(workers_die_with_their_parent)
     kill(parent, SIGKILL);
     ck_assert_int_eq(waitpid(parent, &how, 0), parent);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(waitpid(workers[i], &how, 0), workers[i]); /* it is this test's by now */
+        ck_assert_int_eq(waitpid(workers[i], &how, 0), workers[i]); /* the worker is now this test's
+                                                                       child */
     }
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
@@ -232,7 +233,7 @@ START_TEST(compilers_are_few_and_go_with_the_runner)
 }
 END_TEST
 
-/* Whoever notes a kernel has the folder looked at. */
+/* After each new kernel, the runner checks the size of the folder. */
 START_TEST(kernels_have_so_much_of_the_disk)
 {
     char key[MGL_SHA256_HEX] = "new", folder[] = "/tmp/megalith-kernels-XXXXXX", reason[200],

@@ -22,25 +22,25 @@ typedef struct fixture {
     atomic_int abort;
     char kinds[MOST_EVENTS]; /* first letters of the events */
     int events;
-    int abort_at, stop_at; /* number of the trial behind which that is done; 0: never */
+    int abort_at, stop_at; /* number of the trial after which that is done; 0: never */
     mgl_error err;
 } fixture;
 
-/* The test fails with the error's message. */
+/* Checks for MGL_OK; otherwise the test fails with the error's message. */
 void must(mgl_status status, const mgl_error *err);
 
-/* `name` of the campaign: one a test. Release with tear_down. */
+/* `name`: the campaign's name, unique per test. Release with tear_down. */
 void set_up(fixture *f, const char *name);
 void set_up_with(fixture *f, const char *name, bool allow_formats);
 /* A new runner and a new proposer for the same campaign. */
 void set_up_again(fixture *f);
 void tear_down(fixture *f);
 
-/* Runs it until it has so many trials (0: no limit). */
+/* Runs the campaign until it has this number of trials (0: no limit). */
 mgl_status run(fixture *f, int64_t trials);
 int64_t submit(fixture *f, const char *text);
 
-/* What tests that have their own do first. */
+/* The fixture's event callback. A test's own callback must call it first. */
 void on_event(void *user, const mgl_campaign_event *event);
 int count_events(const fixture *f, char kind);
 
@@ -51,8 +51,8 @@ mgl_outcome outcome_of(fixture *f, int64_t number);
 /* main of such a test: its cases, with a folder for their stores. */
 int run_suite(const char *name, TCase *tests);
 
-/* Knobs that the cost model does not cover: its screen would reject candidates before the runner.
- */
+/* Proposals with knobs that the cost model ignores: otherwise its screening would reject candidates
+ * before the runner. */
 enum { PROPOSALS = 8 };
 extern const scripted_proposal proposals[PROPOSALS];
 

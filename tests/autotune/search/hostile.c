@@ -16,7 +16,7 @@
 #define SCHEMA        "\"schema\":\"megalith.proposal/1\""
 #define PICK(list, s) list[below(s, sizeof(list) / sizeof *(list))]
 
-/* What the makers are given: the state of the draws, and a sound program. */
+/* Input of the make functions: the random state, and a valid program. */
 typedef struct source {
     uint64_t draw;
     const char *lowered;
@@ -27,8 +27,7 @@ static size_t below(source *s, size_t count)
     return (size_t)mgl_draw_below(&s->draw, count);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void make_broken_json(source *s, mgl_text *out)
 {
@@ -138,10 +137,9 @@ static void make_deep_nesting(source *s, mgl_text *out)
         mgl_text_put(out, open);
 }
 
-/* ---- what is said -----------------------------------------------------------------------------
- */
+/* ---- prompt injections ----------------------------------------------------------------------- */
 
-/* A sound config in a proposal that has more in mind: its words are data, and nothing else. */
+/* A valid proposal with an injection in its text. The text is data and must have no effect. */
 static void make_injections(source *s, mgl_text *out)
 {
     static const char *const words[] = {
@@ -205,10 +203,9 @@ static void make_control_characters(source *s, mgl_text *out)
     mgl_text_put(out, s->lowered + at);
 }
 
-/* ---- moves ------------------------------------------------------------------------------------
- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
-/* A move's usage with values in place of STEP and N. */
+/* A move's usage text, with values instead of STEP and N. */
 static void put_move(source *s, mgl_text *out)
 {
     static const int numbers[] = {-1, 0, 1, 2, 3, 5, 6, 8, 15, 16, 17, 63, 131, 65536, INT32_MAX};
@@ -240,11 +237,9 @@ static void make_moves_that_do_not_fit(source *s, mgl_text *out)
     mgl_text_put(out, "]}");
 }
 
-/* ---- programs ---------------------------------------------------------------------------------
- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
-/* The n-th line that begins with a word, or with nothing in particular; NULL: there are not so
- * many. */
+/* The n-th line that begins with `word` ("": any line); NULL: there is none. */
 static const char *find_line(const char *text, const char *word, size_t n)
 {
     for (const char *at = text; at; at = strchr(at, '\n'), at += at != NULL)
@@ -262,7 +257,7 @@ static const char *draw_line(source *s, const char *word)
     return find_line(s->lowered, word, below(s, count));
 }
 
-/* The text with what stands in [from, to) replaced. */
+/* The text with the part [from, to) replaced. */
 static void put_edited(source *s, const char *from, const char *to, const char *with, mgl_text *out)
 {
     mgl_text_append(out, s->lowered, (size_t)(from - s->lowered));
@@ -281,7 +276,7 @@ static void make_lost_clear(source *s, mgl_text *out)
     drop_line(s, draw_line(s, "clear "), out);
 }
 
-/* A wait of a counter, or what makes an edge a flag: one of them is lost. */
+/* Removes one synchronization: a wait, a signal, or a flag. */
 static void make_lost_wait(source *s, mgl_text *out)
 {
     static const char *const edges[] = {" wait ", " signal ", "flag "};
@@ -308,7 +303,7 @@ static void make_lost_task(source *s, mgl_text *out)
     drop_line(s, draw_task(s), out);
 }
 
-/* Two neighbours of one queue in the other order. */
+/* Swaps two adjacent tasks of one queue. */
 static void make_exchanged_tasks(source *s, mgl_text *out)
 {
     const char *a = draw_task(s), *b = strchr(a, '\n') + 1, *end = strchr(b, '\n');
@@ -340,7 +335,7 @@ static void make_damaged_text(source *s, mgl_text *out)
     put_edited(s, s->lowered + from, s->lowered + (to < length ? to : length), PICK(with, s), out);
 }
 
-/* A sound text that says it is of another model, machine or size. */
+/* A valid text that states another model, machine or size. */
 static void make_other_model(source *s, mgl_text *out)
 {
     static const char *const edits[][2] = {{"hidden 256", "hidden 512"},
@@ -369,7 +364,7 @@ static int is_program(const struct dirent *entry)
     return end && !strcmp(end, ".mls");
 }
 
-/* One of the validator's own cases: racy, out of bounds, without meaning, or sound for another
+/* One of the validator's test cases: racy, out of bounds, without meaning, or valid for another
  * model. */
 static void make_validator_case(source *s, mgl_text *out)
 {
@@ -403,8 +398,7 @@ static void make_large(source *s, mgl_text *out)
     mgl_free(bytes);
 }
 
-/* ---- the list ---------------------------------------------------------------------------------
- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

@@ -43,8 +43,8 @@ typedef enum hostile_kind {
 enum { HOSTILE_LARGE = 100 << 20 /* bytes of the largest texts */ };
 
 const char *hostile_name(hostile_kind kind);
-/* `lowered`: the text of a sound program of the campaign, of which racy ones are made. Appends to
- * *out, which may hold a byte 0. */
+/* `lowered`: the text of a valid program of the campaign, from which invalid ones are made. Appends
+ * to *out, which may contain 0 bytes. */
 void hostile_make(hostile_kind kind, uint64_t number, const char *lowered, mgl_text *out);
 
 #endif

@@ -19,9 +19,9 @@ void teardown(void);
 mgl_proposer *opened(int which, const mgl_subject *of);
 mgl_proposer_answer ask(mgl_proposer *proposer, uint64_t seed, mgl_proposal *out);
 void tell(mgl_proposer *proposer, const mgl_trial *trial);
-/* A trial without a gain that was measured against an incumbent of so many us. */
+/* A trial without a gain, measured against an incumbent of `incumbent` us. */
 mgl_trial measured(double incumbent, double gain);
-/* A search that was told of trials, to look at. */
+/* The search inside a proposer, for inspection. */
 mgl_search *search_of(mgl_proposer *proposer);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define DEFAULT_US 100.0
-#define NOISE      0.001 /* of the log of a time */
+#define NOISE      0.001 /* standard deviation of the log of a time */
 
 static scripted_runner *runner_of(mgl_runner *self)
 {
@@ -21,7 +21,7 @@ static mgl_status fail_if_broken(const scripted_runner *runner, mgl_error *err)
                           : MGL_OK;
 }
 
-/* ---- what programs are worth ----------------------------------------------------------------- */
+/* ---- gains of programs ----------------------------------------------------------------------- */
 
 static double find_gain(const scripted_runner *runner, const char *digest)
 {
@@ -40,7 +40,7 @@ static double gain_of_digest(const char *digest)
     return -0.10 + 0.14 * (sum % 1000) / 1000;
 }
 
-/* What a program is worth by itself. */
+/* A program's true gain over the default, as a log ratio. */
 static double gain_of(const scripted_runner *runner, const mgl_candidate *candidate)
 {
     if (runner->by_cost && candidate->predicted > 0)

@@ -24,16 +24,16 @@ typedef enum noise {
 const char *noise_name(noise kind);
 
 typedef struct simulator {
-    uint64_t seed; /* of what comes next */
+    uint64_t seed; /* random state */
     noise kind;
     double spread;
-    double level; /* where the drift is, in units */
-    bool slow;    /* the clock is low */
+    double level; /* current drift, in units */
+    bool slow;    /* whether the clock is low */
 } simulator;
 
 double simulator_uniform(simulator *s); /* in (0, 1) */
 double simulator_normal(simulator *s);
-/* Two launches in an order that is drawn: of an incumbent, and of a candidate that is faster by
+/* One pair: two launches in random order, of an incumbent, and of a candidate that is faster by
  * `gain`, a log ratio. */
 mgl_pair simulator_pair(simulator *s, double gain);
 /* (count) of one workload and stage */

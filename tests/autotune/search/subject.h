@@ -7,7 +7,7 @@
 
 #include "autotune/candidates/gate.h"
 
-/* "ctx=0;batch=1" and the like. The subject's graph is released by subject_free. */
+/* `workloads`: for example "ctx=0;batch=1". Release the subject's graph with subject_free. */
 void subject_make(const char *workloads, mgl_subject *out);
 void subject_free(mgl_subject *subject);
 

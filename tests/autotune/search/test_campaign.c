@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Runs the first trial of a new campaign, and what became of it. */
+/* Runs the first trial of a new campaign, and returns its outcome. */
 static mgl_trial try_one(fixture *f, const char *name, const runner_script *script)
 {
     set_up(f, name);
@@ -21,7 +21,7 @@ static mgl_trial try_one(fixture *f, const char *name, const runner_script *scri
     return trial_of(f, 1);
 }
 
-/* ---- what becomes of a trial ----------------------------------------------------------------- */
+/* ---- outcomes of a trial --------------------------------------------------------------------- */
 
 START_TEST(a_gain_is_kept)
 {
@@ -85,7 +85,8 @@ START_TEST(a_trial_has_its_verdict)
 }
 END_TEST
 
-/* What a fresh process says of a candidate that was twice as fast, and what becomes of it. */
+/* The second measurement, in a new process, of a candidate that was twice as fast, and the
+ * outcome. */
 static const struct {
     const char *name;
     runner_script again;
@@ -117,7 +118,7 @@ START_TEST(what_is_twice_as_fast_is_seen_twice)
     ck_assert_int_eq(f.runner.promotions, kept);
     ck_assert_int_ne(memcmp(f.runner.nonces[0], f.runner.nonces[1], MGL_SHA256_BYTES), 0);
     ck_assert_double_eq_tol(trial.gain, kept ? 0.81 : 0, 0.003);
-    if (kept) /* its pairs of both times bear it out */
+    if (kept) /* the pairs of both measurements confirm it */
         must(mgl_archive_write(f.store, repeats[_i].name, &archive, &f.err), &f.err);
     mgl_text_clear(&archive);
     mgl_trial_clear(&trial);
@@ -353,7 +354,7 @@ START_TEST(without_a_device_nothing_is_measured)
 }
 END_TEST
 
-/* State and reason that others find; of static storage. */
+/* The campaign's state and reason as other processes read them; static storage. */
 static const char *state_of(fixture *f)
 {
     static char text[200];
@@ -365,7 +366,8 @@ static const char *state_of(fixture *f)
     return text;
 }
 
-/* From the signal on, though the process has its lock until it ends. */
+/* The campaign is `paused` from the signal on, although the process holds its lock until it
+ * ends. */
 START_TEST(who_was_interrupted_is_paused_at_once)
 {
     fixture f;

@@ -10,7 +10,7 @@
 
 /* ---- compiling ahead ------------------------------------------------------------------------- */
 
-/* Which of the proposals each trial is of, from 1 on. */
+/* Checks which proposal each trial has, from trial 1 on. */
 static void ck_order(fixture *f, const int *order, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ START_TEST(what_is_never_ready_is_tried_all_the_same)
 }
 END_TEST
 
-/* Those that wait are lost, and nothing else. */
+/* At the end, only proposals that wait for their kernels are lost. */
 START_TEST(an_end_with_some_that_wait_is_an_end)
 {
     fixture f;
@@ -78,8 +78,8 @@ END_TEST
 
 /* ---- looking for proposals ------------------------------------------------------------------- */
 
-/* The fixture's proposer, watched: how often it was asked, whether it is being asked, and whether
- * it was to learn meanwhile; and the runner's own measurement. */
+/* Wraps the fixture's proposer and runner: counts questions, detects questions and reports that
+ * overlap, and watches measurements. */
 static struct {
     mgl_proposer proposer;
     mgl_proposer *real;
@@ -87,9 +87,10 @@ static struct {
     mgl_status (*propose)(mgl_proposer *, uint64_t, mgl_proposal *, mgl_proposer_answer *,
                           mgl_error *);
     __typeof__(((mgl_runner *)0)->pair) pair;
-    int measured, beside; /* candidates; those beside which it was asked */
-    int seen;             /* checks, when one was measured last */
-    int fails_at;         /* the number of the question that it fails at; 0: at none */
+    int measured, beside; /* measured candidates; those during whose measurement the proposer was
+                             asked */
+    int seen;             /* number of checks at the last measurement */
+    int fails_at;         /* number of the question that fails; 0: none */
 } watched;
 
 static void nap(void)
@@ -121,7 +122,7 @@ static void watched_close(mgl_proposer *self)
     (void)self;
 }
 
-/* Waits half a second at most for somebody to ask while a candidate is measured first. */
+/* At the first measurement of a candidate, waits at most 0.5 s until the proposer is asked. */
 static mgl_status watched_pair(mgl_runner *runner, int workload, int count, uint64_t seed,
                                bool control, mgl_pair *pairs, mgl_trial_verdict *verdict,
                                mgl_error *err)
@@ -202,7 +203,7 @@ START_TEST(an_interruption_forgets_what_is_looked_for)
 }
 END_TEST
 
-/* Before the runner is started there is a proposal, whose kernel is asked for, beside the
+/* While the runner starts, a proposal is already found, and its kernel is compiled beside the
  * incumbent's. */
 static struct {
     mgl_status (*start)(mgl_runner *, const mgl_candidate *, mgl_error *);
@@ -267,8 +268,8 @@ static mgl_status slow_check(mgl_runner *runner, const mgl_candidate *candidate,
     return real_check(runner, candidate, nonce, out, err);
 }
 
-/* One trial is ready, and no other: while it is measured, two proposals that are not are found, one
- * behind the other. */
+/* Only one trial is ready. While it is measured, two more proposals are found, one after the
+ * other. */
 START_TEST(behind_one_that_waits_another_is_looked_for)
 {
     fixture f;

@@ -15,7 +15,7 @@
 static fixture f;
 static stub_server *server;
 
-/* Proposals of the stub and, behind it, of the fixture's proposer. */
+/* A campaign with two proposers: the stub, then the fixture's. */
 static void begin(const char *name, const stub_answer *script, int count)
 {
     set_up(&f, name);
@@ -87,7 +87,7 @@ START_TEST(others_go_on_while_a_model_thinks)
 }
 END_TEST
 
-/* Counts how often it is asked, for a time that begins when it is asked first. */
+/* A proposer that has no answer yet. Counts the questions in a time that begins with the first. */
 typedef struct undecided {
     mgl_proposer proposer; /* first */
     double until;

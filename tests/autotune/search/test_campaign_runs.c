@@ -47,7 +47,7 @@ START_TEST(a_machine_that_finds_gains_in_nothing_is_unfit)
 }
 END_TEST
 
-/* Another process comes between trial 2 and 3, and goes on through two controls. */
+/* Another process uses the device from trial 2 on, during two controls. */
 static void compete(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
@@ -107,7 +107,7 @@ START_TEST(a_device_without_costs_is_told_of_once)
 }
 END_TEST
 
-/* One bad control is repeated at once; a good one behind it, and nothing was. */
+/* A bad control is repeated at once. If the repeat is good, the bad one has no effect. */
 static void spoil_once(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
@@ -131,7 +131,7 @@ START_TEST(one_bad_control_is_repeated)
 }
 END_TEST
 
-/* From the second bad control to the first good one nothing else is tried. */
+/* After a second bad control, no trial runs until a control is good. */
 static void spoil(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
@@ -163,8 +163,8 @@ START_TEST(two_bad_controls_stop_keeping)
 }
 END_TEST
 
-/* Submits a program that deals the first steps of `count` layers to fewer queues: simpler than that
- * of `count` - 1. */
+/* Submits a program that distributes the first steps of `count` layers over fewer queues. It is
+ * simpler than that of `count` - 1. */
 static void submit_simpler(fixture *f, int count)
 {
     mgl_text text = {0};
@@ -177,8 +177,8 @@ static void submit_simpler(fixture *f, int count)
     mgl_text_clear(&text);
 }
 
-/* Each is as fast as the one before, as far as anybody can tell: what they may lose together is
- * bounded, be the campaign killed in between or not. */
+/* Each simpler program is as fast as the one before within the noise. Their total loss is limited,
+ * even if the campaign is killed in between. */
 START_TEST(simpler_programs_do_not_add_up_to_a_loss)
 {
     static const runner_script gains[] = {{.gain = -0.001}, {.gain = -0.002}, {.gain = -0.003}};
@@ -321,7 +321,7 @@ START_TEST(the_store_is_the_truth)
 }
 END_TEST
 
-/* ---- how a run ends and goes on -------------------------------------------------------------- */
+/* ---- end and continuation of a run ----------------------------------------------------------- */
 
 START_TEST(it_ends_when_nothing_is_left)
 {
@@ -346,13 +346,13 @@ START_TEST(it_ends_when_its_hours_are_over)
     ck_assert_double_ge(f.tune.record.seconds, 5);
     ck_assert_double_lt(f.tune.record.seconds, 7);
     int64_t trials = f.tune.record.trials;
-    must(run(&f, 0), &f.err); /* they are those of its life */
+    must(run(&f, 0), &f.err); /* the limit is for the campaign's whole life */
     ck_assert_int_eq(f.tune.record.trials, trials);
     tear_down(&f);
 }
 END_TEST
 
-/* Two keeps of 3 %, one upon the other; what was kept before counts for whoever goes on. */
+/* Two kept gains of 3 % each, the second on top of the first. Gains of earlier runs count too. */
 START_TEST(it_ends_when_it_has_gained_enough)
 {
     static const runner_script script[] = {
@@ -385,7 +385,7 @@ START_TEST(it_ends_when_it_is_asked_to)
     ck_assert_int_eq(f.tune.record.trials, 3);
     ck_assert_str_eq(f.tune.record.state, "stopped");
     f.stop_at = 0;
-    must(run(&f, 4), &f.err); /* that was then */
+    must(run(&f, 4), &f.err); /* the earlier time */
     ck_assert_int_eq(f.tune.record.trials, 4);
     tear_down(&f);
 }
@@ -427,7 +427,7 @@ START_TEST(another_manifest_is_refused)
 }
 END_TEST
 
-/* A store that somebody edited: what was kept is another program than the one that was measured. */
+/* An edited store: the kept program differs from the measured one. */
 START_TEST(an_incumbent_is_the_program_that_was_measured)
 {
     static const runner_script gain[] = {{.gain = 0.05}};
@@ -550,7 +550,7 @@ static mgl_status lack_cublas(mgl_runner *self, int workload, double *us, mgl_er
     return mgl_fail(err, MGL_DEVICE, "/opt/cublas", "cuBLAS was not found");
 }
 
-/* The end of a campaign that was run, told as a line. */
+/* Measures the final result of a campaign; *line: its line of text. */
 static void measure_end(fixture *f,
                         mgl_status (*baseline)(mgl_runner *, int, double *, mgl_error *),
                         mgl_answer_final_facts *last, mgl_text *line)
@@ -588,7 +588,7 @@ START_TEST(the_baseline_stands_beside_both)
 }
 END_TEST
 
-/* With a runner that has the time of each program, and no state of the campaign. */
+/* The runner knows each program's time, but no state of the campaign. */
 START_TEST(the_winner_is_measured_against_the_default)
 {
     fixture f;
@@ -620,7 +620,7 @@ START_TEST(the_winner_is_measured_against_the_default)
 }
 END_TEST
 
-/* Runs the campaign with a runner that plays this script and a proposer with fixed proposals. */
+/* Runs the campaign with this runner script and a fixed list of proposals. */
 static void play(fixture *f, const runner_script *script, int count, int64_t trials)
 {
     set_up_again(f);
@@ -631,7 +631,7 @@ static void play(fixture *f, const runner_script *script, int count, int64_t tri
     must(run(f, trials), &f->err);
 }
 
-/* The end of the campaign, if the runner finds this outcome of its winner. */
+/* Ends the campaign; the runner finds this outcome for the winner. */
 static void end_with(fixture *f, mgl_outcome outcome)
 {
     const runner_script once = {.check = outcome};
@@ -710,7 +710,7 @@ END_TEST
 
 /* ---- where the time went --------------------------------------------------------------------- */
 
-/* The one event that tells of it: its stretches make up the whole. */
+/* Checks the event that reports where the time went: the parts add up to the total. */
 static mgl_status sum_stretches(void *user, int64_t unix_s, const char *kind, const char *text,
                                 mgl_error *err)
 {

@@ -38,7 +38,7 @@ static void teardown(void)
     subject_free(&subject);
 }
 
-/* A reason is there, and may be printed on a terminal. */
+/* Checks that there is a reason that is safe to print on a terminal. */
 static void check_reason(const char *name, uint64_t number, const char *text)
 {
     ck_assert_msg(text[0] != 0, "%s %d: no reason", name, (int)number);
@@ -47,7 +47,7 @@ static void check_reason(const char *name, uint64_t number, const char *text)
                       (int)number, *i);
 }
 
-/* What comes through is asked of the validator once more. */
+/* Validates again each program that passed the gates. */
 static void check_sound(const char *name, uint64_t number, const mgl_candidate *c)
 {
     ck_assert_int_gt(c->program_count, 0);
@@ -122,7 +122,7 @@ START_TEST(each_has_its_outcome_and_none_that_is_unsound_comes_through)
 }
 END_TEST
 
-/* Kinds of which no number is sound. */
+/* Kinds that never give a valid proposal. */
 static const hostile_kind never[] = {
     HOSTILE_wrong_schema, HOSTILE_strange_keys, HOSTILE_wrong_types,
     HOSTILE_deep_nesting, HOSTILE_other_model,  HOSTILE_validator_case,

@@ -27,7 +27,7 @@ static mgl_status restart(void *user, const mgl_trial *suspicious, mgl_error *er
     return runner.runner.start(&runner.runner, &incumbent, err);
 }
 
-/* A measurement whose candidate was checked. */
+/* Starts a measurement of a candidate that has passed the check. */
 static mgl_measurement begin(const runner_script *script, int count)
 {
     static const unsigned char nonce[MGL_SHA256_BYTES] = {7};
@@ -68,7 +68,7 @@ static int pairs_of(mgl_pair_stage stage)
     return count;
 }
 
-/* Each stage has the number of pairs that is fixed in advance, for each workload. */
+/* Checks that each stage has its fixed number of pairs for each workload. */
 static void assert_stages(int screen, int survivors, int decision, int clear)
 {
     ck_assert_int_eq(pairs_of(MGL_PAIRS_SCREEN), screen * WORKLOADS);
@@ -82,7 +82,7 @@ static const struct {
     mgl_outcome outcome;
     bool counted;
     int screen, survivors, decision, clear;
-    const char *diagnostic; /* its beginning */
+    const char *diagnostic; /* start of the message */
 } stages[] = {
     {-0.05, 0.001, MGL_OUTCOME_REGRESSION, false, 8, 0, 0, 0, "screened: a gain of -"},
     {0, 0.001, MGL_OUTCOME_NO_GAIN, false, 8, 0, 0, 0, "screened: a gain of "},
@@ -126,7 +126,8 @@ START_TEST(a_simpler_program_needs_no_gain)
 }
 END_TEST
 
-/* The nonce of the repeat follows from the trial's, and the trial keeps the errors of its own. */
+/* The nonce of the repeat derives from the trial's nonce. The trial keeps the errors of its first
+ * check. */
 START_TEST(a_suspicious_gain_is_measured_again)
 {
     static const runner_script equal[] = {{.gain = 1}, {.gain = 1, .error = 5}},

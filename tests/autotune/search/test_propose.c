@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 
-/* What the gates say of the trial's proposal. */
+/* Sets the outcome and the prediction of the trial by the gates. */
 static void judge(mgl_trial *trial)
 {
     mgl_error err = {0};
@@ -30,7 +30,7 @@ static void judge(mgl_trial *trial)
     mgl_candidate_clear(&candidate);
 }
 
-/* Asks, judges and tells, `count` times. */
+/* Asks for a proposal, runs the gates, and reports the trial, `count` times. */
 static void run(mgl_proposer *proposer, uint64_t seed, mgl_trial *trials, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -58,7 +58,7 @@ static bool same(const mgl_proposal *a, const mgl_proposal *b)
     return equal;
 }
 
-/* ---- every proposer ------------------------------------------------------------------------- */
+/* ---- every proposer -------------------------------------------------------------------------- */
 
 enum { SHORT = 30 };
 
@@ -135,7 +135,7 @@ START_TEST(values_are_those_of_the_space)
 }
 END_TEST
 
-/* Every trial is refused: nothing is learned but that. */
+/* Every trial is rejected, and the proposer still continues. */
 START_TEST(refusals_alone_stop_nothing)
 {
     mgl_trial trials[SHORT] = {0};
@@ -151,7 +151,7 @@ START_TEST(refusals_alone_stop_nothing)
 }
 END_TEST
 
-/* Two knobs of two values, and no moves: after that there is no more, and it is said. */
+/* Two knobs of two values and no moves: the proposer reports the end of the space. */
 START_TEST(a_small_space_ends)
 {
     mgl_subject small = subject;
@@ -173,7 +173,7 @@ START_TEST(a_small_space_ends)
         tell(proposer, trial);
     }
     ck_assert_int_ge(count, 4);
-    ck_assert_int_le(count, 6); /* 4, and those with the start's page_bytes */
+    ck_assert_int_le(count, 6); /* 4 programs, and those with the start's page_bytes */
     clear(trials, count);
     proposer->close(proposer);
 }
@@ -205,8 +205,7 @@ START_TEST(running_out_of_memory_is_told)
 }
 END_TEST
 
-/* ---- near a good start ------------------------------------------------------------------------
- */
+/* ---- near a good start ----------------------------------------------------------------------- */
 
 static const int searchers[] = {RANDOM, EVOLVE, SURROGATE};
 
@@ -256,7 +255,7 @@ START_TEST(a_search_begins_near_a_good_start)
 }
 END_TEST
 
-/* Everything near the start was tried and gained nothing: a space of 10^20 programs does not end
+/* All neighbors of the start were tried without gain; a space of 10^20 programs must not end
  * there. */
 START_TEST(what_helps_nowhere_stops_nothing)
 {
@@ -293,7 +292,7 @@ START_TEST(from_a_cold_start_a_search_goes_far)
 }
 END_TEST
 
-/* Tells of a measured trial that changed one knob of the start. */
+/* Reports a measured trial that changed one knob of the start. */
 static void tell_change(mgl_proposer *proposer, int64_t number, const char *knob, int value,
                         double gain)
 {
@@ -339,7 +338,7 @@ START_TEST(a_value_is_as_sure_as_its_interval)
 }
 END_TEST
 
-/* ---- one each ------------------------------------------------------------------------------- */
+/* ---- single proposers ------------------------------------------------------------------------ */
 
 static int changed_knobs(const mgl_schedule_config *config)
 {
@@ -388,7 +387,7 @@ START_TEST(random_proposes_moves_too)
 }
 END_TEST
 
-/* Moves alone: lineages grow, and never beyond their bound. */
+/* With moves only, lineages grow up to their limit. */
 START_TEST(lineages_grow_by_moves)
 {
     enum { TRIALS = 80 };
@@ -410,7 +409,7 @@ START_TEST(lineages_grow_by_moves)
 }
 END_TEST
 
-/* Nothing gets better: a plateau hops, and never ends. */
+/* Without any gain, evolution jumps away from the plateau and never ends. */
 START_TEST(a_plateau_hops)
 {
     enum { TRIALS = 300 };
@@ -434,9 +433,10 @@ START_TEST(a_plateau_hops)
 }
 END_TEST
 
-/* ---- searches ------------------------------------------------------------------------------- */
+/* ---- searches -------------------------------------------------------------------------------- */
 
-/* Trials that a blind proposer needs to come within a share of the default; `most` + 1: more. */
+/* Number of trials until a proposer without costs comes within a factor of the default; `most` + 1:
+ * more. */
 static int search(int which, uint64_t seed, double within, mgl_trial *trials, int most,
                   const mgl_trial *prior, int prior_count)
 {
@@ -456,7 +456,7 @@ static int search(int which, uint64_t seed, double within, mgl_trial *trials, in
                          MGL_PROPOSED);
         judge(&trials[i]);
         tell(proposer, &trials[i]);
-        double value = trials[i].predicted_us; /* 0: refused */
+        double value = trials[i].predicted_us; /* 0: rejected */
         if (value > 0 && value <= shipped.predicted_us / within)
             needed = i + 1;
     }

@@ -26,8 +26,8 @@ START_TEST(a_ranking_keeps_the_best)
 }
 END_TEST
 
-/* Told alone, a trial has the incumbent's time by its gain, or its prediction if nothing was
- * measured; nothing if it was refused or wrong. */
+/* The value of a single trial: the incumbent's time divided by the gain, or the prediction if
+ * nothing was measured. A rejected or wrong trial has none. */
 START_TEST(a_trial_scores_what_is_known_of_it)
 {
     static const struct {
@@ -83,7 +83,8 @@ START_TEST(trials_stand_on_the_chain_of_incumbents)
 }
 END_TEST
 
-/* Trial 2 was the incumbent of trial 3, and trial 1 is again that of trial 4. */
+/* Trial 2 was the incumbent for trial 3, then it was quarantined. Trial 1 is the incumbent for
+ * trial 4. */
 START_TEST(a_quarantined_trial_was_the_incumbent_of_its_time_alone)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
@@ -110,7 +111,7 @@ START_TEST(a_quarantined_trial_was_the_incumbent_of_its_time_alone)
     ck_assert_int_eq(mgl_search_incumbent(search_of(proposer))->number, 1);
     ck_assert_double_eq_tol(mgl_search_find(search_of(proposer), 3)->measured, 100 * exp(-0.35),
                             1e-9);
-    ck_assert_double_eq(value_of(proposer, 2), 0); /* neither is gone on from */
+    ck_assert_double_eq(value_of(proposer, 2), 0); /* neither is a parent of new proposals */
     ck_assert_double_eq(value_of(proposer, 3), 0);
     proposer->close(proposer);
 }

@@ -9,7 +9,7 @@
 
 #include <check.h>
 
-/* A campaign of another manifest, with an incumbent. */
+/* A campaign under another manifest, with an incumbent. */
 static void begin_before(fixture *f, const mgl_tune_request *request)
 {
     mgl_trial kept = {.number = 1, .verdict.outcome = MGL_OUTCOME_OK, .workload_count = 1};
@@ -49,13 +49,13 @@ START_TEST(a_successor_begins_with_the_incumbent)
     mgl_trial_clear(&trial);
     mgl_tune_clear(&f.tune);
     must(mgl_tune_prepare(f.store, &request, true, &f.tune, &f.err), &f.err);
-    ck_assert(f.tune.found); /* there is nothing to rebase any more */
+    ck_assert(f.tune.found); /* nothing is left to rebase */
     ck_assert_str_eq(f.tune.record.name, "rebased-2");
     tear_down(&f);
 }
 END_TEST
 
-/* By the name alone, as `campaign resume` has it; the weights are those that it began with. */
+/* Rebases by name only, like `campaign resume`. The weights are those of the old campaign. */
 START_TEST(a_successor_is_made_of_a_name)
 {
     static const runner_script gain[] = {{.gain = 0.05}};
@@ -84,7 +84,7 @@ START_TEST(a_successor_is_made_of_a_name)
     mgl_trial_clear(&trial);
     mgl_tune_clear(&f.tune);
     must(mgl_tune_rebase(f.store, "renewed", &f.tune, &f.err), &f.err);
-    ck_assert(f.tune.found); /* it goes on with the successor */
+    ck_assert(f.tune.found); /* the successor is used */
     ck_assert_str_eq(f.tune.record.name, "renewed-2");
     ck_assert_str_eq(f.tune.checkpoint, "/weights");
     mgl_campaign_record_clear(&before);
@@ -92,7 +92,7 @@ START_TEST(a_successor_is_made_of_a_name)
 }
 END_TEST
 
-/* One that --new began, and that tunes something else, is no successor. */
+/* A campaign that --new started with another subject is not a successor. */
 START_TEST(a_successor_tunes_the_same)
 {
     mgl_tune_request request = {.model = MGL_SOURCE_DIR "/tests/models/tales-5m",

@@ -74,7 +74,7 @@ START_TEST(what_is_printed_is_canonical)
 }
 END_TEST
 
-/* The text, and what the message has to name. */
+/* Invalid texts, and a part of the message. */
 static const char *const refused[][2] = {
     {"", "ctx=0,8192;batch=1,8"},
     {"0,8192", "ctx="},

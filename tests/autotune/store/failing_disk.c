@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file of ours is this and, behind it, one of the real VFS. */
+/* A file of this VFS; the real VFS's file follows in memory. */
 typedef struct file {
     sqlite3_file base;
-    const char *path; /* of SQLite; NULL: without a name */
+    const char *path; /* path from SQLite; NULL: a temporary file */
 } file;
 
 static sqlite3_vfs *real_vfs;
@@ -46,7 +46,7 @@ static sqlite3_file *real(sqlite3_file *of)
     return (sqlite3_file *)((file *)of + 1);
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int do_close(sqlite3_file *f)
 {
@@ -180,7 +180,7 @@ static const sqlite3_io_methods methods = {
     .xShmUnmap = do_shm_unmap,
 };
 
-/* ---- the VFS -------------------------------------------------------------------------------- */
+/* ---- the VFS --------------------------------------------------------------------------------- */
 
 static int do_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *f, int flags, int *given)
 {

@@ -16,13 +16,13 @@ typedef enum disk_failure {
     DISK_FAILURES
 } disk_failure;
 
-/* Makes it the VFS that stores are opened with from now on; once a process. */
+/* Makes this VFS the default for new stores. Call once per process. */
 void disk_install(void);
 /* The n-th operation from now fails; 0: none. */
 void disk_fail_at(uint64_t n, disk_failure how);
 uint64_t disk_count(void); /* operations since then */
 
-/* While on, each flush of a file copies it to PATH.flushed: what a loss of power leaves of it. */
+/* While on, each flush copies the file to PATH.flushed, the contents that survive a power loss. */
 void disk_keep_flushed(bool on);
 
 #endif

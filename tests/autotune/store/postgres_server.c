@@ -37,7 +37,7 @@ static bool skip(const char *what)
     return false;
 }
 
-/* The newest that Debian's packages put anywhere. */
+/* Finds the newest server that a Debian package has installed. */
 static bool find_programs(void)
 {
     glob_t found = {0};
@@ -60,8 +60,8 @@ static bool find_user(void)
     return true;
 }
 
-/* Under the build folder, unless its socket's name were too long or another user could not enter.
- */
+/* Creates the server's folder in the build folder, or in /tmp if the socket's path would be too
+ * long or the test runs as root. */
 static void make_folder(void)
 {
     snprintf(folder, sizeof folder, "%s/pg-XXXXXX", MGL_BINARY_DIR);
@@ -74,7 +74,8 @@ static void make_folder(void)
     snprintf(url, sizeof url, "postgresql://postgres@/postgres?host=%s", folder);
 }
 
-/* words[0] becomes the path of the program: initdb looks for the others beside it. */
+/* words[0] becomes the full path of the program, because initdb searches for other programs beside
+ * it. */
 static pid_t start_program(const char *name, const char **words)
 {
     char path[260];
@@ -85,7 +86,7 @@ static pid_t start_program(const char *name, const char **words)
         return child;
     if (!geteuid() && (setgid(group) || setuid(user)))
         _exit(126);
-    prctl(PR_SET_PDEATHSIG, SIGQUIT); /* it does not outlive the test */
+    prctl(PR_SET_PDEATHSIG, SIGQUIT); /* the server ends with the test */
     int out = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (chdir(folder) || out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
         _exit(126);

@@ -8,14 +8,14 @@
 
 #include <stdbool.h>
 
-/* False: there is no server's program, no user for it or no libpq; says so on standard error. Ends
- * the process where it should start and does not. */
+/* Starts the server. Returns false, with a line on standard error, if PostgreSQL, its user or libpq
+ * is missing. Exits the process if the start fails. */
 bool server_start(void);
-const char *server_url(void); /* of its database */
-/* As when the machine loses power; and anew, with what it kept. */
+const char *server_url(void); /* URL of its database */
+/* Kill simulates a power loss; restart starts the server with the remaining data. */
 void server_kill(void);
 void server_restart(void);
-/* Ends it and removes its folder. */
+/* Stops the server and removes its folder. */
 void server_stop(void);
 
 #endif

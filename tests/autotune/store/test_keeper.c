@@ -214,7 +214,7 @@ END_TEST
 START_TEST(a_folder_that_cannot_be_locked_is_no_error)
 {
     int lock;
-    mgl_file_fail_at(2); /* the first operation looks for the folder */
+    mgl_file_fail_at(2); /* the first operation checks the folder */
     ck_assert_int_eq(mgl_keeper_lock(path_of("experiment_log.json"), &lock, &err), MGL_OK);
     mgl_file_fail_at(0);
     ck_assert_int_eq(lock, -1);
@@ -358,7 +358,7 @@ START_TEST(an_experiment_log_gets_its_new_name)
 }
 END_TEST
 
-/* A path that a user gives is kept. */
+/* A path given by a user is not renamed. */
 START_TEST(a_given_path_with_the_old_name_stays)
 {
     size_t number;

@@ -88,7 +88,8 @@ static void run_sql(const char *sql)
     is_ok(mgl_store_execute(stores[0], sql, &err));
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- trial numbers
+ * ---------------------------------------------------------------------------- */
 
 START_TEST(two_workers_take_different_numbers)
 {
@@ -120,7 +121,7 @@ START_TEST(silent_worker_loses_its_trial)
     run_sql("UPDATE workers SET until = 1 WHERE device_uuid = 'GPU-0'");
     ck_assert_int_eq(take(1, 0), 1);
     ck_assert_int_eq(add(0, 1, &outcome, 0), MGL_USAGE);
-    ck_assert_int_eq(take(0, 0), 2); /* and goes on under another id */
+    ck_assert_int_eq(take(0, 0), 2); /* it continues under another id */
     is_ok(add(1, 1, &outcome, 0));
     is_ok(add(0, 2, &outcome, 0));
     ck_assert_int_eq(store_count_whole(stores[0], campaign.id, 2), 2);
@@ -172,7 +173,7 @@ START_TEST(submission_goes_to_one_worker)
     mgl_store_leave(workers[0]);
     workers[0] = NULL;
     is_ok(mgl_store_take_submission(workers[1], other, &found, &s, &err));
-    ck_assert(found); /* it was given back */
+    ck_assert(found); /* the submission is available again */
     mgl_submission_clear(&s);
 }
 END_TEST
@@ -199,7 +200,7 @@ START_TEST(gain_over_an_earlier_incumbent_is_not_kept)
 }
 END_TEST
 
-/* Another worker makes trial 2 and keeps it. */
+/* Callback: another worker makes and keeps trial 2. */
 static void keep_another(void *user, const mgl_campaign_event *event)
 {
     fixture *f = user;
@@ -221,7 +222,7 @@ static void keep_another(void *user, const mgl_campaign_event *event)
     workers[1] = NULL;
 }
 
-/* Each is slower than the one before: what is simpler and as fast would be kept. */
+/* Each is slower than the one before, because an equally fast and simpler program would be kept. */
 START_TEST(incumbent_of_another_worker_goes_into_the_runner)
 {
     static const runner_script slower[] = {{.gain = -0.1}, {.gain = -0.3}, {.gain = -0.5}};
@@ -243,7 +244,7 @@ START_TEST(incumbent_of_another_worker_goes_into_the_runner)
 }
 END_TEST
 
-/* Another worker's end finds trial 1 wrong. */
+/* Callback: another worker's final check finds trial 1 wrong. */
 static void quarantine_it(void *user, const mgl_campaign_event *event)
 {
     static const mgl_trial_verdict wrong = {.outcome = MGL_OUTCOME_MODEL_MISMATCH,
@@ -413,9 +414,9 @@ START_TEST(two_workers_of_which_one_is_killed_make_every_trial)
 }
 END_TEST
 
-/* The machine of a worker and of the server starts anew: the worker's process has a number that
- * another one has by now, of a boot that is over (or, where only a container began anew, of this
- * one). */
+/* Simulates a reboot of the worker's and the server's machine. The worker's process id now belongs
+ * to another process, and the boot id is old (or, after a restart of a container only,
+ * unchanged). */
 static const char *const boots[] = {"boot = '00000000-0000-4000-8000-000000000000 pid:[1]', ", ""};
 
 static void reboot(pid_t worker, const char *boot)
@@ -452,7 +453,7 @@ START_TEST(after_a_reboot_the_same_command_makes_every_trial)
     ck_assert_int_eq(count_rows("SELECT max(number) FROM trials"), TRIALS);
     ck_assert_int_eq(count_rows("SELECT count(*) FROM claims"), 0);
     snprintf(others, sizeof others, "SELECT count(*) FROM workers WHERE pid <> %ld",
-             (long)getpid()); /* the one of before may have its lease yet */
+             (long)getpid()); /* the earlier worker's lease may not have expired yet */
     ck_assert_int_eq(count_rows(others), 0);
 }
 END_TEST

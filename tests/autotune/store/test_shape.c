@@ -88,7 +88,7 @@ START_TEST(a_shape_reads_back)
 }
 END_TEST
 
-/* Campaigns and their names in stores rest on it. */
+/* Campaigns in stores are identified by these texts. */
 START_TEST(without_biases_a_shape_keeps_its_name)
 {
     mgl_error err = {0};

@@ -48,7 +48,7 @@ static void add(mgl_trial *trial)
     ck_assert_msg(!status, "%s: %s", err.where, err.message);
 }
 
-/* Adds trial `number` with so many pairs. */
+/* Adds trial `number` with this number of pairs. */
 static void add_number(int64_t number, int pairs)
 {
     mgl_trial trial;
@@ -323,7 +323,7 @@ START_TEST(extremes_come_back)
     trial.pairs[0].sm_mhz[1] = UINT32_MAX;
     trial.pairs[0].incumbent_us = 0.1 + 0.2;
     memset(trial.verdict.diagnostic, 0xC3,
-           MGL_MAX_DIAGNOSTIC); /* no UTF-8: a file keeps the bytes */
+           MGL_MAX_DIAGNOSTIC); /* invalid UTF-8: a file keeps the bytes */
     if (mgl_store_is_shared(store))
         memset(trial.verdict.diagnostic, '?', MGL_MAX_DIAGNOSTIC);
     comes_back(&trial);
@@ -501,7 +501,7 @@ START_TEST(decisions_are_counted)
     for (int64_t number = 1; number <= 3; number++)
         add_number(number, 9); /* three of each stage */
     store_fill_trial(campaign.id, 4, 9, &trial);
-    trial.pair_count = 6; /* it did not get so far */
+    trial.pair_count = 6; /* a trial without this stage */
     add(&trial);
     ck_assert_int_eq(mgl_store_count_decisions(store, campaign.id, &count, &err), MGL_OK);
     ck_assert_int_eq(count, 3);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAIRS = 30, BEFORE = 3 /* trials that stand before the disk fails */ };
+enum { PAIRS = 30, BEFORE = 3 /* trials in the store before the disk fails */ };
 
 static mgl_error err;
 static char path[300];
@@ -57,7 +57,7 @@ static mgl_store *make_store(void)
     return store;
 }
 
-/* How many trials there are for who opens the store now, and goes on. */
+/* Opens the store as a new process, counts the trials, and adds one. */
 static int64_t count_and_go_on(void)
 {
     mgl_store *store = store_open(path);
@@ -68,7 +68,7 @@ static int64_t count_and_go_on(void)
     return count;
 }
 
-/* One that fails at the n-th operation; whether it got so far. */
+/* A store whose disk fails at the n-th operation. Returns whether that operation was reached. */
 static bool fail_once(uint64_t n, disk_failure how)
 {
     mgl_store *store = make_store();
@@ -78,7 +78,7 @@ static bool fail_once(uint64_t n, disk_failure how)
     ck_assert(!status || status == MGL_SYSTEM);
     if (how != DISK_GONE) {
         disk_fail_at(0, how);
-        /* The same connection again: the trial is new, or was stored after all. */
+        /* Adds the trial again on the same connection: it is either new or already stored. */
         mgl_status again = add(store, BEFORE + 1);
         ck_assert_int_eq(again, status ? MGL_OK : MGL_USAGE);
         ck_assert_int_eq(store_count_whole(store, 1, PAIRS), BEFORE + 1);
@@ -131,9 +131,9 @@ START_TEST(every_operation_of_opening_fails)
 }
 END_TEST
 
-/* ---- power ---------------------------------------------------------------------------------- */
+/* ---- power ----------------------------------------------------------------------------------- */
 
-/* What of a file was flushed takes its place. */
+/* Replaces a file by its flushed contents. */
 static void lose(const char *name)
 {
     char flushed[400];
@@ -144,8 +144,8 @@ static void lose(const char *name)
         ck_assert_int_eq(rename(flushed, store_path(name)), 0);
 }
 
-/* Power is lost at the n-th operation from now: nothing reaches the disk any more, and what was not
- * flushed is gone. */
+/* Power loss at the n-th operation from now: nothing more is written, and unflushed data is
+ * lost. */
 static bool lose_power_at(uint64_t n)
 {
     enum { LATER = 2 };

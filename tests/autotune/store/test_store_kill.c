@@ -25,7 +25,7 @@ enum {
     PAIRS = 40,
     KILLS = 50,
     LONGEST_US = 25000, /* until a kill */
-    SEED = 1            /* of these times */
+    SEED = 1            /* number of distinct times */
 };
 
 static int fail(const char *what, long long number)
@@ -34,7 +34,7 @@ static int fail(const char *what, long long number)
     return EXIT_FAILURE;
 }
 
-/* The child: never comes back. */
+/* The child process: adds trials until it is killed. */
 static void add_for_ever(const char *path, int said)
 {
     mgl_store *store;
@@ -58,7 +58,8 @@ static void sleep_us(uint64_t us)
     nanosleep(&(struct timespec){.tv_nsec = (long)us * 1000}, NULL);
 }
 
-/* One child, killed; *said is the last number that it said, and stays where it said none. */
+/* Runs one child until it is killed. *said: the last number that it reported; unchanged if it
+ * reported none. */
 static bool kill_one(const char *path, uint64_t us, int64_t *said)
 {
     int ends[2], status;

@@ -53,7 +53,7 @@ static void write_file(const char *path, const char *bytes, size_t length)
     fclose(file);
 }
 
-/* What another program does to the file. */
+/* Changes the file as another program could. */
 static void execute(const char *path, const char *sql)
 {
     sqlite3 *database = NULL;
@@ -69,7 +69,7 @@ static unsigned rights_of(const char *path)
     return facts.st_mode & 0777;
 }
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 START_TEST(default_path_is_the_state_folder)
 {
@@ -180,7 +180,7 @@ START_TEST(local_file_systems_are_not_refused)
 }
 END_TEST
 
-/* ---- files that are no store ---------------------------------------------------------------- */
+/* ---- files that are not stores --------------------------------------------------------------- */
 
 START_TEST(text_is_no_store)
 {
@@ -280,8 +280,8 @@ static void make_store(const char *path)
     mgl_campaign_record_clear(&campaign);
 }
 
-/* Bytes of a page in the middle are overwritten: either that is refused at once, or nothing that
- * was read differs. */
+/* Overwrites bytes of a page: the damage is detected when the store opens, or all data that was
+ * read is unchanged. */
 START_TEST(damage_is_refused)
 {
     enum { PAGE = 4096 };
@@ -302,7 +302,7 @@ START_TEST(damage_is_refused)
         if (status)
             says("restore a copy, or take another --store");
     }
-    ck_assert_int_gt(refused, pages / 2); /* pages that hold nothing are not missed */
+    ck_assert_int_gt(refused, pages / 2); /* unused pages may be damaged */
     write_file(path, bytes, length / 2 / PAGE * PAGE);
     ck_assert_int_eq(try_open(path, true), MGL_BAD_INPUT);
     mgl_free(bytes);
@@ -310,10 +310,10 @@ START_TEST(damage_is_refused)
 }
 END_TEST
 
-/* ---- disks ---------------------------------------------------------------------------------- */
+/* ---- disks ----------------------------------------------------------------------------------- */
 
-/* A file system that this process alone sees, and that ends with it; or false with a line that says
- * so. */
+/* Mounts a file system in a mount namespace of this process. Returns false, with a line of output,
+ * if that is not permitted. */
 static bool mount_disk(const char *path, const char *options)
 {
     static bool alone;
@@ -415,7 +415,7 @@ START_TEST(every_file_operation_fails)
 }
 END_TEST
 
-/* ---- processes ------------------------------------------------------------------------------ */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* Runs `work` in a process and waits: its exit code. */
 static int in_a_child(int (*work)(void))
@@ -453,7 +453,7 @@ START_TEST(gpu_is_locked_whatever_the_store)
     ck_assert_int_eq(mgl_store_lock_take(store, gpu, &again, &err), MGL_DEVICE);
     ck_assert_ptr_null(again);
     mgl_store_lock_release(lock);
-    ck_assert_int_eq(in_a_child(take_lock_of_gpu), MGL_OK); /* and ends with it */
+    ck_assert_int_eq(in_a_child(take_lock_of_gpu), MGL_OK); /* the lock ends with the process */
     ck_assert_int_eq(mgl_store_lock_take(store, gpu, &lock, &err), MGL_OK);
     mgl_store_lock_release(lock);
     mgl_store_lock_release(NULL);
@@ -471,7 +471,7 @@ static int take_and_mark(void)
         return 1;
     mgl_store_lock_mark(path.bytes);
     mgl_text_clear(&path);
-    return 0; /* it ends as by a signal: with the lock */
+    return 0; /* the process ends with the lock, as by a signal */
 }
 
 START_TEST(mark_of_who_was_ended_stands_until_the_next)
@@ -507,7 +507,8 @@ START_TEST(nobody_marks_the_lock_of_another)
 {
     mgl_store_lock *lock = NULL;
     mgl_store *store = store_open(store_path("store.db"));
-    ck_assert_int_eq(in_a_child(mark_of_another), 0); /* there is none: none is made */
+    ck_assert_int_eq(in_a_child(mark_of_another), 0); /* there is no lock file, and none is
+                                                         created */
     ck_assert_int_eq(access(store_path("store.db-none-1.lock"), F_OK), -1);
     ck_assert_int_eq(mgl_store_lock_take(store, "none:1", &lock, &err), MGL_OK);
     ck_assert_int_eq(in_a_child(mark_of_another), 0);
@@ -538,8 +539,8 @@ START_TEST(lock_names_the_process_and_the_boot)
 }
 END_TEST
 
-/* As after a power failure: whoever the file names is another process by now, and the boot is over.
- */
+/* Like after a power failure: the process id in the file now belongs to another process, and the
+ * boot id is old. */
 START_TEST(lock_that_was_left_is_taken_whoever_it_names)
 {
     char said[100];

@@ -199,7 +199,7 @@ START_TEST(what_is_no_csv_is_refused)
 }
 END_TEST
 
-/* One metric alone, beyond its limit. */
+/* A profile in which only one metric exceeds its limit, and its class. */
 static const struct {
     mgl_metric metric;
     double value;
@@ -259,7 +259,7 @@ START_TEST(the_delta_names_what_got_worse)
     b.values[MGL_METRIC_SPILL] = 8;
     a.values[MGL_METRIC_STALL_LONG] = 9;
     b.values[MGL_METRIC_STALL_LONG] = 1;
-    b.values[MGL_METRIC_STALL_BARRIER] = 9; /* was not known */
+    b.values[MGL_METRIC_STALL_BARRIER] = 9; /* was unknown */
     mgl_profile_delta_hint(&a, &b, &out);
     ck_assert_str_eq(out.bytes, "It got worse: bytes spilled a thread 0 -> 8; warps that are "
                                 "resident, % of the most 50 -> 25");

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const mgl_tunable small[] = {{"A", {1, 2, 4}, 3}, {"B", {0, 8}, 2}};
-static mgl_tunable large[4]; /* 16 values an axis: 65,536 points */
+static mgl_tunable large[4]; /* 16 values per axis: 65,536 points */
 
 static void setup(void)
 {
@@ -58,7 +58,7 @@ END_TEST
 
 /* ---- configurations -------------------------------------------------------------------------- */
 
-/* Faster the nearer to (9, 9, 9, 9); where A is 0 wrong, where B is 1 pruned. */
+/* Time: 1 plus the distance from (9, 9, 9, 9). Wrong if A is 0, pruned if B is 1. */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)
@@ -86,7 +86,7 @@ START_TEST(all_of_a_small_space_are_evaluated)
     ck_assert_int_eq(out.evaluated, 6);
     ck_assert_int_eq(out.count, 6);
     ck_assert(out.all);
-    ck_assert_int_eq(out.list[0].order, 0); /* nobody knows better: the first first */
+    ck_assert_int_eq(out.list[0].order, 0); /* without a model, in order */
     mgl_configurations_clear(&out);
 }
 END_TEST
@@ -148,7 +148,8 @@ START_TEST(as_many_as_wanted_are_carried)
 }
 END_TEST
 
-/* What was best of the first two comes with values of the others before anything is drawn. */
+/* Start configurations with values of two axes are tried first, with values of the other axes,
+ * before any point is drawn. */
 START_TEST(what_was_carried_comes_first)
 {
     const mgl_configuration start[] = {{.point = {{9, 9}}}, {.point = {{9, 8}}}};

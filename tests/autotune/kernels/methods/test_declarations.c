@@ -9,7 +9,7 @@
 #include "autotune/kernels/methods/declarations.h"
 #include "base/memory.h"
 
-/* Of a unit's own text; static storage until the next call. */
+/* The declarations of a unit's original text. Static storage until the next call. */
 static const char *called(const mgl_kernel_unit *unit)
 {
     static mgl_text out;
@@ -33,7 +33,7 @@ START_TEST(declarations_come_with_their_comments)
 }
 END_TEST
 
-/* Neither what the text declares itself, nor how things are compiled, nor bodies. */
+/* Left out: declarations of the text itself, compiler attributes, and function bodies. */
 START_TEST(what_is_known_is_not_told)
 {
     const char *text = called(mgl_kernel_unit_find("merge"));

@@ -128,12 +128,12 @@ START_TEST(a_file_comes_back)
     ck_assert_str_eq(read.rows[0].idea, "split_k");
     ck_assert_double_eq_tol(read.rows[0].gain, 0.06, 1e-12);
     ck_assert(read.rows[0].kept);
-    ck_assert(isnan(read.rows[1].gain)); /* no time of what is not right */
+    ck_assert(isnan(read.rows[1].gain)); /* wrong results have no time */
     mgl_experiment_log_clear(&read);
 }
 END_TEST
 
-/* A log of an earlier program is read, and written with the schema of today. */
+/* A log of an earlier version is read, and rewritten with the current schema. */
 START_TEST(the_old_schema_is_read)
 {
     static const char old[] =

@@ -23,12 +23,12 @@ static double waits[MOST_WAITS], temperatures[MGL_FEEDBACK_MOST_CALLS];
 static int wait_count, tokens[MGL_FEEDBACK_MOST_CALLS];
 static mgl_outcome outcomes[MGL_FEEDBACK_MOST_CALLS];
 static mgl_text requests[MGL_FEEDBACK_MOST_CALLS]; /* (calls) bodies */
-static mgl_text told;                              /* all that was told of the calls */
-static mgl_fixups fixups;                          /* of the last call */
+static mgl_text told;                              /* everything reported about the calls */
+static mgl_fixups fixups;                          /* the last call's parameters */
 
-/* ---- what stands around it ------------------------------------------------------------------- */
+/* ---- fixture --------------------------------------------------------------------------------- */
 
-/* A table of errors: the first word of the text says which. */
+/* The simulated gates: a table of errors. The first word of the text selects one. */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)
@@ -156,7 +156,8 @@ START_TEST(ends_at_the_first_good_text)
 }
 END_TEST
 
-/* What is sent changes when somebody means it to. */
+/* Compares the requests with stored (golden) files. Update the files when requests change on
+ * purpose. */
 START_TEST(the_requests_are_goldens)
 {
     char path[256], *golden = NULL;
@@ -233,7 +234,8 @@ START_TEST(an_error_has_three_hundred_bytes)
 }
 END_TEST
 
-/* [a, a, a, b, good]: freer behind the first repetition, and as before behind a new text. */
+/* Answers [a, a, a, b, good]: a repeated text raises temperature and length limit; a new text
+ * resets them. */
 START_TEST(a_repeated_text_makes_it_freer)
 {
     open_script("[\"" FENCE("a") "\",\"" FENCE("a") "\",\"" FENCE(" a\\n") "\",\"" FENCE(
@@ -331,7 +333,7 @@ START_TEST(a_bad_script_is_refused_at_once)
 }
 END_TEST
 
-/* ---- another process goes on ----------------------------------------------------------------- */
+/* ---- continuation in another process --------------------------------------------------------- */
 
 static void take(const char *content)
 {
@@ -386,7 +388,7 @@ END_TEST
 
 static const struct {
     stub_answer first;
-    double timeout_s, wait_s; /* wait_s negative: none, since the answer is a call */
+    double timeout_s, wait_s; /* wait_s negative: no wait, because the answer is a call */
     mgl_outcome outcome;
 } failing[] = {
     {{.status = 429, .headers = "Retry-After: 7\r\n", .body = "{}"},
@@ -411,7 +413,7 @@ static const struct {
 
 START_TEST(stands_what_endpoints_do)
 {
-    /* an answer that comes late is read when the test has ended */
+    /* a late answer is read after the test has ended */
     static stub_answer scripts[sizeof failing / sizeof *failing][2];
     stub_answer *script = scripts[_i];
     script[0] = failing[_i].first;

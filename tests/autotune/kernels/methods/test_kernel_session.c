@@ -47,7 +47,7 @@ static void teardown(void)
     scratch_remove(folder);
 }
 
-/* The body of a region of the text that a work would begin from. */
+/* The body of a region in the text from which a new work starts. */
 static void put_region(mgl_kernel_region region, mgl_text *out)
 {
     mgl_text text = {0};
@@ -69,7 +69,7 @@ static mgl_work_end submit(const char *answer)
     return end;
 }
 
-/* The region with a function more. */
+/* The region with one more function. */
 static mgl_work_end submit_region(mgl_kernel_region region, const char *added)
 {
     mgl_text answer = {0};
@@ -303,7 +303,7 @@ START_TEST(others_may_read_meanwhile)
 }
 END_TEST
 
-/* A folder that was made when the unit was called attend.waves. */
+/* A folder of an earlier version, in which the unit is named attend.waves. */
 START_TEST(a_renamed_unit_keeps_its_folder)
 {
     const mgl_kernel_session_options options = {

@@ -89,7 +89,8 @@ START_TEST(a_transformation_instructs_pass_by_pass)
     snprintf(answer, sizeof answer, "```cuda\nint merge_%s;\n```\n", "broken");
     ck_assert_int_eq(mgl_kernel_session_submit(session, answer, strlen(answer), false, &end, NULL),
                      MGL_OK);
-    ck_assert_int_eq(end.verdict.outcome, MGL_OUTCOME_UNMEASURED); /* a pass may break the text */
+    ck_assert_int_eq(end.verdict.outcome, MGL_OUTCOME_UNMEASURED); /* a pass may produce a wrong
+                                                                      text */
     ck_assert_int_eq(mgl_kernel_session_state(session).pass, 2 - (t->passes[0].region_count > 1));
     ck_assert(prompt_has("What the hardware offers:"));
 }
@@ -113,7 +114,7 @@ END_TEST
 
 /* ---- TritonForge ----------------------------------------------------------------------------- */
 
-static mgl_text request; /* of the last call */
+static mgl_text request; /* parameters of the last call */
 
 static void on_call(void *user, const mgl_feedback_call *call)
 {
@@ -157,7 +158,7 @@ START_TEST(the_hint_of_a_round_is_in_the_request)
 }
 END_TEST
 
-/* Adds a version with a function more, and the facts of its verdict. */
+/* Adds a version with one more function, and the facts of its verdict. */
 static void add_version(const char *function, double registers, double spill)
 {
     mgl_text text = {0};
@@ -199,7 +200,7 @@ static void path_of(const char *name, char path[400])
     snprintf(path, 400, "%s/%s", folder, name);
 }
 
-/* Also if the log has the old name of its file. */
+/* The old file name of the log works too. */
 START_TEST(what_was_tried_is_in_the_prompt)
 {
     char path[400];
@@ -247,7 +248,7 @@ START_TEST(ideas_are_in_the_prompt)
 }
 END_TEST
 
-/* Hardware features are those of the target, as far as a micro-kernel may have them. */
+/* The prompt lists the target's hardware features that a micro-kernel may use. */
 START_TEST(hardware_features_are_in_the_prompt)
 {
     static const struct {

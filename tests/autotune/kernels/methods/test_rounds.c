@@ -11,7 +11,7 @@
 static const char unit_text[] = "/* region: launch */\n/* region: macros */\n"
                                 "/* region: device */\nstart\n/* region: end */\n";
 static mgl_model_client *model_client;
-static mgl_text instructions[16], requests[64]; /* of rounds, of calls */
+static mgl_text instructions[16], requests[64]; /* numbers of rounds and of calls */
 static int rounds, calls;
 static mgl_ruling rulings[16];
 static bool profiled;
@@ -27,7 +27,7 @@ static void teardown(void)
     rounds = calls = 0;
 }
 
-/* A text says itself how fast it is: "gain N" percent, or "bad", or "near" the floor. */
+/* The simulated speed of a text is a word in it: "gain N" percent, "bad", or "near" (the floor). */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)
@@ -45,7 +45,7 @@ static mgl_status evaluate(void *user, const char *text, size_t length,
     return MGL_OK;
 }
 
-/* The start is bound by DRAM; what has the word spills. */
+/* The start is bound by DRAM; a text with the word "spill" spills registers. */
 static mgl_status profile(void *user, const char *text, size_t length, mgl_profile *out,
                           mgl_error *err)
 {
@@ -137,7 +137,7 @@ START_TEST(five_rounds_without_gain_end_it)
     ck_assert_str_eq(out.text.bytes, unit_text);
     ck_assert(rulings[2].stand);
     ck_assert(!rulings[3].stand);
-    /* the fifth round stands on the start again */
+    /* the fifth round starts from the start again */
     ck_assert_ptr_nonnull(strstr(requests[4].bytes, "start"));
     ck_assert_ptr_null(strstr(requests[3].bytes, "\\nstart\\n"));
     mgl_rounds_result_clear(&out);

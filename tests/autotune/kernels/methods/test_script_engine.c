@@ -19,7 +19,7 @@ static mgl_versions *points;
 static mgl_model_client *model_client;
 static mgl_gates gates;
 static mgl_text ends; /* name, end and calls of each step */
-static int limit;     /* of texts that are good; 0: all */
+static int limit;     /* number of accepted texts; 0: all */
 static int evaluated;
 
 static void setup(void)
@@ -40,13 +40,13 @@ static void teardown(void)
     scratch_remove(folder);
 }
 
-/* A model that answers each request with the region as it finds it, and a comment more. */
+/* A scripted model that returns the region of each request with one more comment. */
 typedef struct echo {
     mgl_model_client model_client;
     int calls;
 } echo;
 
-/* The new body: what stands between the region's mark and the next one in the request. */
+/* The new body: the text in the request from the region's mark to the next mark. */
 static void put_answer(const char *body, int call, mgl_text *out)
 {
     mgl_json json;
@@ -83,7 +83,7 @@ static void on_step(void *user, const mgl_step_report *step)
                     step->verdict ? step->verdict->diagnostic : "");
 }
 
-/* The gates, but that a comment alone is a change. */
+/* The gates, except that a change of comments counts as a change. */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)
@@ -154,7 +154,7 @@ START_TEST(a_model_drives_a_whole_script)
 }
 END_TEST
 
-/* Behind the first two steps nothing is good: what needs the failed ones is left out. */
+/* All steps after the first two fail, and steps that require failed steps are skipped. */
 START_TEST(a_step_that_fails_is_left_out_with_its_followers)
 {
     limit = 5;

@@ -197,7 +197,8 @@ START_TEST(a_users_own_takes_the_place_of_the_starters)
 }
 END_TEST
 
-/* What is inserted without a model is let through by the scan that models meet. */
+/* Text that transformations insert without a model passes the scan that answers of models must
+ * pass. */
 START_TEST(what_is_inserted_passes_the_scan)
 {
     for (int u = 0; u < mgl_kernel_unit_count(); u++) {
@@ -233,7 +234,7 @@ static const char unit_text[] = "frame\n"
                                 "frame\n";
 static int evaluated, told;
 
-/* Good is what has the word; what it says otherwise is that it has not. */
+/* A text is accepted if it contains the word; otherwise the diagnostic reports the missing word. */
 static mgl_status evaluate(void *user, const char *text, size_t length,
                            const mgl_kernel_value *values, int count, mgl_trial_verdict *out,
                            mgl_error *err)
@@ -275,7 +276,7 @@ static mgl_model_client *script_of(const char *answers)
     return model_client;
 }
 
-/* "```cuda\nw<i>\n```", so many times. */
+/* Repeats "```cuda\nw<i>\n```". */
 static void put_words(mgl_text *to, int count)
 {
     for (int i = 0; i < count; i++)
@@ -347,7 +348,7 @@ START_TEST(tunables_and_pieces_are_inserted)
 }
 END_TEST
 
-/* The only pass has three retries: the fourth answer is right. */
+/* The only pass allows three retries: the fourth answer is right. */
 START_TEST(what_the_evaluator_finds_is_mended)
 {
     mgl_outcome stopped;
@@ -381,7 +382,8 @@ START_TEST(it_fails_when_the_retries_are_used_up)
 }
 END_TEST
 
-/* Whole texts, as JSON strings, of which each byte outside of `device` is changed in turn. */
+/* Answers that are whole texts, as JSON strings. In turn, each byte outside the region `device` is
+ * changed. */
 START_TEST(any_byte_outside_of_the_region_is_caught)
 {
     const mgl_transformation *t = mgl_library_find(&library, "warp_tiling");
@@ -490,7 +492,7 @@ START_TEST(the_request_of_a_pass_is_a_golden)
 }
 END_TEST
 
-/* Every so many-th allocation fails, and all behind it. */
+/* The n-th allocation and all later ones fail, for every 61st n. */
 START_TEST(memory_may_run_out)
 {
     mgl_status status = MGL_NO_MEMORY;

@@ -40,7 +40,7 @@ static void teardown(void)
     scratch_remove(folder);
 }
 
-/* Writes the line of a branch, as an earlier program could. */
+/* Writes the line of a branch in the form of an earlier version. */
 static void put_line(const char *branch, const char *line)
 {
     char path[300];
@@ -190,7 +190,7 @@ START_TEST(own_is_the_text_that_was_lent)
 }
 END_TEST
 
-/* Earlier programs wrote `own`, and allowed a branch called `original`. */
+/* Earlier versions wrote `own`, and allowed a branch named `original`. */
 START_TEST(folders_of_earlier_programs_are_read)
 {
     mgl_version_record r;
@@ -279,7 +279,7 @@ START_TEST(damage_is_told)
 }
 END_TEST
 
-/* Every file operation fails once: what was there before is still there. */
+/* Every file operation fails once. The earlier contents remain. */
 START_TEST(a_failing_disk_loses_nothing)
 {
     add("a");
@@ -338,7 +338,7 @@ static mgl_status count_one(void *user, const mgl_version_record *r, mgl_error *
     return MGL_OK;
 }
 
-/* The moments are later the longer nothing is written: a disk may be slow. */
+/* If nothing was written before a kill, the next kills come later, because a disk may be slow. */
 START_TEST(a_kill_in_mid_write_loses_nothing)
 {
     int before = 1;
