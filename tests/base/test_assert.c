@@ -1,4 +1,5 @@
-/* MGL_ASSERT ends the process where it is looked at, and costs nothing where it is not. */
+/* Tests of MGL_ASSERT: it ends the process in checked builds, and is not evaluated in other
+ * builds. */
 #include "base/assert.h"
 
 #include <check.h>
@@ -29,7 +30,7 @@ START_TEST(a_condition_that_holds_goes_on)
 }
 END_TEST
 
-/* In a child, whose last words nobody needs to see. */
+/* Runs in a child process, whose error output is discarded. */
 START_TEST(a_condition_that_does_not_hold_ends_the_process)
 {
     int status;

@@ -1,4 +1,5 @@
-/* Limits of control groups, in folders laid out like /proc and /sys/fs/cgroup. */
+/* Tests of reading limits of control groups, from folders laid out like /proc and
+ * /sys/fs/cgroup. */
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/system/cgroup.h"
@@ -13,7 +14,7 @@
 
 static char root[] = "/tmp/megalith-cgroup-XXXXXX";
 
-/* Writes a file below the root and the folders above it. */
+/* Writes a file below the root, and creates its folders. */
 static void put(const char *path, const char *text)
 {
     char full[300];
@@ -140,13 +141,13 @@ static const struct place {
     {"/", "/", ""},                                 /* a namespace of its own */
     {"/docker/1", "/docker/1", ""},                 /* the group alone is mounted */
     {"/docker/1/inner", "/docker/1", "inner/"},     /* a group below it */
-    {"/docker/1", "/", "docker/1/"},                /* all of the machine is mounted */
+    {"/docker/1", "/", "docker/1/"},                /* the root group is mounted */
     {"/docker/1", "/docker", "1/"},                 /* a part */
-    {"/docker/1/gone", "/", "docker/1/"},           /* the nearest that can be seen */
+    {"/docker/1/gone", "/", "docker/1/"},           /* the nearest visible group */
     {"/", "/..", ""},                               /* above the namespace */
     {"/../other", "/", ""},                         /* beside the namespace */
     {"/../other/x", "/..", "other/x/"},             /* the same, seen from above */
-    {"/with a blank", "/with\\040a\\040blank", ""}, /* escaped in mountinfo alone */
+    {"/with a blank", "/with\\040a\\040blank", ""}, /* escaped only in mountinfo */
 };
 enum { PLACES = sizeof places / sizeof *places };
 
@@ -230,7 +231,7 @@ START_TEST(a_group_that_is_out_of_sight_limits)
 }
 END_TEST
 
-/* ---- what follows ---------------------------------------------------------------------------- */
+/* ---- derived limits -------------------------------------------------------------------------- */
 
 START_TEST(processors_follow_the_limit)
 {

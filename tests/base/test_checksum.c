@@ -1,5 +1,5 @@
-/* The checksum: its formula, computed once more in the plainest way, and what no damage may keep.
- */
+/* Tests of the checksum: it equals a byte-by-byte implementation of its formula, and detects
+ * damage. */
 #include "base/checksum.h"
 
 #include <check.h>
@@ -14,7 +14,7 @@ static uint64_t step(uint64_t hash, uint64_t word)
     return product << 29 | product >> 35;
 }
 
-/* As checksum.h says it, byte by byte. */
+/* The formula of checksum.h, byte by byte. */
 static uint64_t checksum_of(const unsigned char *bytes, size_t length)
 {
     uint64_t lanes[4] = {1, 2, 3, 4}, sum = length;
@@ -49,7 +49,7 @@ START_TEST(is_what_its_formula_says)
 }
 END_TEST
 
-/* Files carry it: it stays as it is. */
+/* Files contain checksums, so the values must never change. */
 START_TEST(stays_as_it_is)
 {
     ck_assert_uint_eq(mgl_checksum("", 0), 0x58C8BD819690D4C6);
@@ -70,7 +70,7 @@ START_TEST(sees_every_flipped_bit)
 }
 END_TEST
 
-/* Words that change places, in one lane and between lanes. */
+/* Swapped words, within a lane and between lanes. */
 START_TEST(sees_words_that_change_places)
 {
     uint64_t words[64];

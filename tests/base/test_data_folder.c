@@ -1,4 +1,4 @@
-/* Where what a user has gathered is kept. */
+/* Tests of the path of the user's data folder. */
 #include "base/data_folder.h"
 
 #include <check.h>

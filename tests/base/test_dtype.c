@@ -1,5 +1,5 @@
-/* Number formats: every f16 and bf16 value there and back, rounding to nearest with ties to even at
- * every boundary, and names. */
+/* Tests of number formats: every f16 and bf16 value converted to f32 and back,
+ * round-to-nearest-even at every boundary, and names. */
 #include "base/dtype.h"
 
 #include <check.h>
@@ -32,7 +32,8 @@ START_TEST(test_every_f16)
 }
 END_TEST
 
-/* Between neighbours: just below the middle, the middle, just above it. The f32 is exact here. */
+/* Between two neighbors: just below the midpoint, the midpoint, just above it. The f32 value is
+ * exact. */
 START_TEST(test_f16_rounding)
 {
     for (unsigned bits = 0; bits < 0x7BFF; bits++) {
@@ -77,7 +78,7 @@ START_TEST(test_bf16_rounding)
 }
 END_TEST
 
-/* mgl_convert is the single conversions, whatever the pair, on unaligned memory too. */
+/* mgl_convert equals the single conversions for every pair of formats, also on unaligned memory. */
 START_TEST(test_convert)
 {
     enum { COUNT = 37 };

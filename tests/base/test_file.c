@@ -1,5 +1,5 @@
-/* Whole reads and maps: caps, files that are not files, files that shrink while they are mapped,
- * and every operation failing once. */
+/* Tests of reading and mapping whole files: size limits, special files, files that shrink while
+ * mapped, and every operation failing once. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ThreadSanitizer's memcpy cannot be left by a jump. */
+/* a jump out of ThreadSanitizer's memcpy is not possible */
 #if defined(__SANITIZE_THREAD__)
 enum { CAN_JUMP = 0 };
 #elif defined(__has_feature)
@@ -187,8 +187,8 @@ static void *read_shrunk(void *result)
     return NULL;
 }
 
-/* To nothing (the pages are gone: SIGBUS) and into the middle of a page (it reads as zeros), on
- * this thread and on another; what is left of the file stays readable. */
+/* Truncates a mapped file to 0 bytes (its pages raise SIGBUS) and to the middle of a page (the rest
+ * reads as zeros), on this thread and on another. The remaining part stays readable. */
 START_TEST(test_shrink)
 {
     static char bytes[SIZE];
@@ -208,8 +208,8 @@ START_TEST(test_shrink)
 }
 END_TEST
 
-/* The end of a child that, after the library's handler came in, touches a page that is not there
- * (`sent` 0) or sends itself the signal. */
+/* The exit status of a child with the library's handler. The child accesses a missing page (`sent`
+ * 0), or sends itself the signal. */
 static int end_of_child(int sent)
 {
     int status = 0;
@@ -227,7 +227,7 @@ static int end_of_child(int sent)
     return status;
 }
 
-/* A SIGBUS that is not ours ends the process as it would have without us. */
+/* A SIGBUS outside our maps ends the process as without our handler. */
 START_TEST(test_signals_of_others)
 {
     mgl_map *map;
@@ -239,7 +239,7 @@ START_TEST(test_signals_of_others)
 }
 END_TEST
 
-/* A device may have no end: few bytes of it are read, and no room is made for more. */
+/* A device may be endless: only a limited number of bytes is read and allocated. */
 START_TEST(test_devices)
 {
     char *bytes;
@@ -257,7 +257,7 @@ START_TEST(test_devices)
 }
 END_TEST
 
-/* Before anything is read, or room made for it. */
+/* The limit is checked before reading and allocation. */
 START_TEST(test_too_large)
 {
     char *bytes;
@@ -274,8 +274,8 @@ START_TEST(test_too_large)
 }
 END_TEST
 
-/* Standard input as it is, from where it stands: a file, and a socket, which has no name to open.
- */
+/* Standard input is read from its current position: a file, and a socket, which cannot be opened by
+ * name. */
 START_TEST(test_standard_input)
 {
     char *bytes;
@@ -310,8 +310,8 @@ static bool is_same(const char *a, const char *b)
     return same;
 }
 
-/* One file by its names, its links and its links' links; a name where nothing stands, by its
- * folder. */
+/* Whether paths name the same file: by other names, links and links of links. A path without a file
+ * is compared by its folder. */
 START_TEST(test_same)
 {
     char other[100], missing[100];
@@ -356,7 +356,7 @@ static mgl_status use_all(void)
     return status ? status : mgl_file_stands(path, &stands, &err);
 }
 
-/* A wrong path, too little memory, and whatever else, in that order. */
+/* Status codes, in order: invalid path, out of memory, any other error. */
 START_TEST(test_what_errno_means)
 {
     mgl_error err;
@@ -423,7 +423,7 @@ START_TEST(test_no_folder_in_the_place_of_a_file)
 }
 END_TEST
 
-/* Makes empty files of these names in a folder of their own, or removes them and it. */
+/* Creates empty files of these names in a new folder, or removes the files and the folder. */
 static void fill_folder(const char *of, const char *const *names, size_t count, bool make)
 {
     char name[300];
@@ -448,7 +448,8 @@ START_TEST(test_folders_are_listed)
     mgl_file_list list;
     mgl_error err;
     snprintf(of, sizeof of, "%s/listed", folder);
-    ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_OK); /* it does not stand */
+    ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_OK); /* the file does not
+                                                                            exist */
     ck_assert_uint_eq(list.count, 0);
     fill_folder(of, names, sizeof names / sizeof *names, true);
     ck_assert_int_eq(mgl_folder_list(of, ".json", &list, &err), MGL_OK);
@@ -467,7 +468,7 @@ START_TEST(test_folders_are_listed)
 }
 END_TEST
 
-/* What stands at FOLDER/NAME, and whether it is a folder. */
+/* The type of FOLDER/NAME: missing, file or folder. */
 START_TEST(test_what_a_folder_holds)
 {
     mgl_text joined;

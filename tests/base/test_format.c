@@ -1,4 +1,5 @@
-/* Formatting for a terminal: what printf would say, but for what arguments could do there. */
+/* Tests of formatting for a terminal: the same output as printf, but control characters in
+ * arguments are replaced. */
 #include "base/error.h"
 #include "base/format.h"
 
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The same text as snprintf's. */
+/* Checks that the text equals snprintf's. */
 #define same(...)                                                                                  \
     do {                                                                                           \
         char ours[256], printfs[256];                                                              \
@@ -48,7 +49,7 @@ START_TEST(texts_are_printfs)
 }
 END_TEST
 
-/* Its bytes end where the piece ends. */
+/* The argument's bytes end at its length. */
 START_TEST(a_piece_is_not_read_further)
 {
     char piece[3] = {'a', 'b', 'c'};
@@ -115,7 +116,7 @@ END_TEST
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Texts, and what is left of them in a buffer of that size. */
+/* Texts, and their shortened forms in a buffer of that size. */
 static const struct {
     const char *text;
     size_t size;

@@ -1,5 +1,5 @@
-/* The strict JSON wrapper: what it takes, what it refuses and where, the getters, and memory that
- * runs out at every point. */
+/* Tests of the strict JSON wrapper: accepted and rejected texts with error positions, getters, and
+ * every allocation failing once. */
 #include "base/json_fields.h"
 #include "base/json_out.h"
 #include "base/memory.h"
@@ -294,7 +294,8 @@ START_TEST(test_getters_refuse)
 }
 END_TEST
 
-/* Every allocation fails once; nothing leaks (the sanitizers look) and the status says why. */
+/* Every allocation fails once: the status is an error, and nothing leaks (checked by the
+ * sanitizers). */
 START_TEST(test_memory)
 {
     static const char text[] = "{\"a\":[1,2,{\"s\":\"text\"}],\"1\":0,\"2\":0,\"3\":0,\"4\":0,"
@@ -367,7 +368,7 @@ START_TEST(test_members_hold_zeros)
 }
 END_TEST
 
-/* What stands for U+0000 in the tree cannot be written in a file; keys hold none. */
+/* The placeholder of U+0000 in the tree cannot occur in a file, and keys cannot contain U+0000. */
 START_TEST(test_texts_refuse)
 {
     static const char *const files[] = {"[\"\xC0\x80\"]", "{\"\\u0000\": 1}", "[\"\\u000\"]"};
@@ -377,7 +378,7 @@ START_TEST(test_texts_refuse)
 }
 END_TEST
 
-/* As a vocabulary: a hundred thousand keys must not be compared pairwise. */
+/* Like a vocabulary: duplicate checks of 100,000 keys must not compare all pairs. */
 /* Numbers keep their text, strings their zeros, objects their order. */
 START_TEST(test_values_as_they_stand)
 {
@@ -412,8 +413,8 @@ START_TEST(test_values_as_they_stand)
 }
 END_TEST
 
-/* Of a tree that has no texts of its numbers. */
-/* Numbers are the shortest ones that read back, with a point in every locale. */
+/* A tree without the texts of its numbers. */
+/* Numbers are printed in the shortest form that reads back equal, with a point in every locale. */
 START_TEST(test_numbers_in_every_locale)
 {
     static const char wanted[] = "[0.1,1e-05,100000,16777216,-2.5,null,0.1,1e-300,123456.5,null]";
@@ -471,7 +472,7 @@ START_TEST(test_many_keys)
 }
 END_TEST
 
-/* A tree of such a text would take a hundred times its bytes. */
+/* The tree of such a text would need a hundred times its bytes. */
 START_TEST(test_too_many_values)
 {
     const size_t values = 1 << 24, length = 2 * values + 1;

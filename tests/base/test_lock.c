@@ -1,4 +1,4 @@
-/* Locks of files and folders. */
+/* Tests of locks on files and folders. */
 #include "base/system/lock.h"
 #include "tests/scratch.h"
 
@@ -29,7 +29,7 @@ static bool take(const char *path, int wait_ms, int *descriptor)
     return taken;
 }
 
-/* A lock excludes another one, also of the same process, until its descriptor is closed. */
+/* A lock excludes another lock, even by the same process, until its descriptor is closed. */
 static void exclude(const char *path)
 {
     int first, second;

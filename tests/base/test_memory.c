@@ -1,5 +1,5 @@
-/* The seam for memory, growing arrays, growing texts, and errors: what overflows or fails is told,
- * and nothing is lost. */
+/* Tests of the allocator hook, growing arrays, growing texts, and errors: overflow and failure are
+ * reported, and no data is lost. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -77,7 +77,7 @@ START_TEST(test_text)
 }
 END_TEST
 
-/* The first failure sticks; what was there stays. */
+/* After the first failure, all appends fail; the earlier text stays. */
 START_TEST(test_text_without_memory)
 {
     mgl_text text = {0};
@@ -111,7 +111,7 @@ START_TEST(test_errors)
 }
 END_TEST
 
-/* Texts of two-byte characters that do not fit are cut between two of them. */
+/* Texts of two-byte characters are shortened at a character boundary. */
 START_TEST(test_errors_are_cut)
 {
     mgl_error err;

@@ -1,5 +1,5 @@
-/* Files that are written whole or not at all: whatever fails or is killed, what stood there stays
- * and nothing else is left, or is removed by who writes next. */
+/* Tests of atomic file output: after any failure or kill, the old file is unchanged, and leftovers
+ * are removed, at the latest by the next writer. */
 #include "base/output.h"
 
 #include "base/file.h"
@@ -18,7 +18,7 @@
 
 static char folder[] = "/tmp/megalith-output-XXXXXX";
 static char path[400];
-static bool named; /* as on a file system that has no files without a name */
+static bool named; /* simulates a file system without unnamed files (O_TMPFILE) */
 
 static void set_up(void)
 {
@@ -54,7 +54,7 @@ static void stands(const char *text)
     ck_assert_int_eq(count_files(), 1);
 }
 
-/* "hello, world", the end first. */
+/* Writes "hello, world", the end first. */
 static mgl_status write_hello(mgl_error *err)
 {
     mgl_output *output;
@@ -131,8 +131,8 @@ START_TEST(every_operation_may_fail)
         before += confirmed;
         after += !confirmed;
     }
-    /* a look at what stands there, folder, file, lock, two writes, its rights and the new ones,
-     * flush, link (a name that it has from the start needs none), rename */
+    /* counts of operations: check the target, folder, file, lock, two writes, old permissions, new
+     * permissions, flush, link (not needed for a file that has a name from the start), rename */
     ck_assert_int_eq(before, named ? 10 : 11);
     ck_assert_int_eq(after, 2); /* flush of the folder, close */
     stands("hello, world");
@@ -154,7 +154,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* As a disk that is full: the system writes no further than that. */
+/* Simulates a full disk: the system accepts no more bytes. */
 START_TEST(no_room_is_told)
 {
     mgl_error err;
@@ -183,7 +183,7 @@ START_TEST(other_places_are_refused)
 }
 END_TEST
 
-/* What a link leads to is replaced, and the link stays one. */
+/* The target of a link is replaced; the link stays a link. */
 START_TEST(a_link_is_followed)
 {
     char target[80];
@@ -220,7 +220,7 @@ START_TEST(a_path_without_a_folder_is_here)
 }
 END_TEST
 
-/* A name as long as names can be. */
+/* A name of the maximum length. */
 START_TEST(a_long_name_has_room_for_the_temporary)
 {
     char whole[sizeof path], name[256];
@@ -236,7 +236,7 @@ START_TEST(a_long_name_has_room_for_the_temporary)
 }
 END_TEST
 
-/* ---- what a killed writer leaves ------------------------------------------------------------- */
+/* ---- leftovers of killed writers ------------------------------------------------------------- */
 
 /* Starts a process that has written half of the file and waits. */
 static pid_t start_writer(void)
@@ -289,7 +289,7 @@ START_TEST(a_writer_that_lives_keeps_its_file)
 }
 END_TEST
 
-/* Makes an empty file of that name and says whether a writer of the path leaves it there. */
+/* Creates an empty file of that name. Returns whether a writer of the path keeps it. */
 static bool survives(const char *name)
 {
     char other[400];
@@ -331,7 +331,7 @@ START_TEST(a_folder_of_that_name_is_left_alone)
 }
 END_TEST
 
-/* Writers of one name in several processes, each of which looks for what was left. */
+/* Several processes write the same file, and each removes leftovers. */
 START_TEST(many_write_one_name)
 {
     enum { WRITERS = 4, ROUNDS = 50 };

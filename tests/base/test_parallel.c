@@ -1,5 +1,5 @@
-/* Sharing work: every item once, by workers that do not meet, and the error of the lowest item that
- * fails. */
+/* Tests of parallel work: each item runs once, a worker runs one item at a time, and the lowest
+ * failing item's error is returned. */
 #include "base/parallel.h"
 
 #include <check.h>
@@ -11,7 +11,7 @@
 enum { ITEMS = 5000 };
 
 static struct {
-    atomic_int done[ITEMS];           /* how often */
+    atomic_int done[ITEMS];           /* number of executions */
     atomic_int busy[MGL_MAX_THREADS]; /* a worker does one item at a time */
     size_t failing;                   /* this item fails */
 } work;

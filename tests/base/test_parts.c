@@ -71,7 +71,7 @@ START_TEST(tells_its_number)
 }
 END_TEST
 
-/* A child: a suite of CHECKS checks, added in two steps. */
+/* A child process with a suite of CHECKS checks, added in two steps. */
 static void run_suite(const char *part)
 {
     setenv("MGL_TEST_PART", part, 1);

@@ -1,4 +1,4 @@
-/* SHA-256 against known answers. */
+/* Tests of SHA-256 against published results. */
 #include "base/sha256.h"
 
 #include <check.h>

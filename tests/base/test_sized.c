@@ -1,11 +1,11 @@
-/* Structs that begin with their size: those of older and of newer programs. */
+/* Tests of structs that begin with their size, from older and newer programs. */
 #include "base/sized.h"
 
 #include <check.h>
 #include <stddef.h>
 #include <string.h>
 
-/* What the library knows, what an older program knew, and what a newer one knows. */
+/* Versions of a struct: the library's, an older program's, and a newer program's. */
 struct known {
     size_t size;
     int64_t a, b;

@@ -17,13 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* cJSON's strings cannot hold U+0000: while they are compared, this control character stands for
- * it. */
+/* cJSON strings cannot contain U+0000: for comparisons, this control character replaces it. */
 #define ZERO "\\u001f"
 
 enum { MAX_ARGUMENTS = 64, MAX_LINE = 8192, RING = 8 };
 
-/* Paths that are handed out: the last RING of them stay valid. */
+/* Returned paths: the last RING of them stay valid. */
 static char *ring_path(void)
 {
     static char paths[RING][1024];
@@ -42,7 +41,7 @@ const char *model_path(const char *name)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* The program: in MGL_TEST_TOOLS, where that is set, else in the build. */
+/* Path of the program: in $MGL_TEST_TOOLS if set, else in the build folder. */
 static char *program_path(void)
 {
     static char path[1024];
@@ -51,7 +50,7 @@ static char *program_path(void)
     return path;
 }
 
-/* Splits in place. */
+/* Splits the line in place. */
 static void split(char *line, char **argv)
 {
     int count = 1;
@@ -77,7 +76,7 @@ static void split(char *line, char **argv)
     argv[count] = NULL;
 }
 
-/* Whoever started the tests may have had one ignored. */
+/* The process that started the tests may have ignored a signal. */
 static void set_signals(int ignored)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -237,7 +236,7 @@ void command_clear(command_result *result)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* Every `from` of the text becomes `to`, which is as long. */
+/* Replaces every `from` in the text by `to`, which has the same length. */
 static void replace_all(char *text, const char *from, const char *to)
 {
     for (char *at = strstr(text, from); at; at = strstr(at, from))

@@ -25,33 +25,32 @@ typedef struct command_result {
 /* Runs the program with `line` split at blanks; 'single quotes' hold blanks together. `input`:
  * standard input, or NULL for an empty one. Release with command_clear. */
 command_result command_run(const char *line, const char *input);
-/* The same, by printf's rules. */
+/* The same, with a printf format. */
 command_result command_runf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Its exit code alone. */
+/* Only the exit code. */
 int command_code(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_clear(command_result *result);
 
 /* A command in progress. */
 typedef struct command {
     pid_t pid;
-    int out, err; /* ends to read from */
+    int out, err; /* read ends of the pipes */
 } command;
 command command_start(const char *line);
-/* The same, with a standard input of its own, and a signal that it ignores, or 0. */
+/* The same, with its own standard input, and a signal to ignore, or 0. */
 command command_start_with(const char *line, int input, int ignored);
-/* Waits until standard output has `bytes` bytes; 0 when it ended before. */
+/* Waits until standard output has `bytes` bytes; 0 if the program ended before. */
 int command_await(command *running, size_t bytes);
-/* Waits until Ctrl-C has its effect: from the moment at which the program (no longer this one)
- * blocks it, for the thread that waits for it. */
+/* Waits until the program handles Ctrl-C: until it has blocked the signal for its signal thread. */
 void command_await_handler(const command *running);
 command_result command_end(command *running);
 
-/* Limit in seconds between a signal and the end of the program. The documented limit is 0.2 s; the
+/* Maximum seconds between a signal and the end of the program. The documented limit is 0.2 s; the
  * tests allow 2 s, because the machine may have other work. */
 #define COMMAND_ENDS_S time_limit(2)
 
-/* The one JSON object that standard output must be, with this schema; the test fails when it is
- * not. */
+/* The only JSON object on standard output, which must have this schema; otherwise the test
+ * fails. */
 mgl_json command_json(const command_result *result, const char *schema);
 double json_number(const mgl_json *json, const char *path); /* "timing.load_s" */
 const char *json_string(const mgl_json *json, const char *path);
@@ -66,9 +65,9 @@ const char *scratch_json(const char *name, const cJSON *json);
  * of the module, one for each call. */
 const char *scratch_folder(void);
 const char *scratch_file(const char *name, const char *content);
-/* NAME.db in it, a store of campaigns to come; until the next call. */
+/* NAME.db in the folder, for a store of campaigns. Valid until the next call. */
 const char *scratch_store(const char *name);
-/* A folder of that name in it, of links to the files of a fixture. */
+/* A folder of that name in the scratch folder, with links to the files of a fixture. */
 const char *scratch_model(const char *name, const char *as);
 
 #endif

@@ -96,7 +96,7 @@ pid_t terminal_start_shell(terminal *t)
     return terminal_start_other(t, argv);
 }
 
-/* Takes what is there. False at the end. */
+/* Reads the available output. False at the end. */
 static bool take(terminal *t)
 {
     t->bytes = realloc(t->bytes, t->length + BLOCK + 1);
@@ -104,7 +104,7 @@ static bool take(terminal *t)
     ssize_t n = read(t->master, t->bytes + t->length, BLOCK);
     t->length += n > 0 ? (size_t)n : 0;
     t->bytes[t->length] = 0;
-    return n > 0; /* EIO: nobody has it open any more */
+    return n > 0; /* EIO: no process has the terminal open */
 }
 
 bool terminal_read(terminal *t, double seconds)

@@ -20,7 +20,7 @@
 
 #define PROPOSAL "{\"schema\":\"megalith.proposal/1\",\"config\":{\"page_bytes\":8192}}"
 
-/* The state that `campaign status` tells; of static storage. */
+/* The state printed by `campaign status`; static storage. */
 static const char *state_of(const char *store)
 {
     static char state[40];
@@ -70,8 +70,8 @@ START_TEST(a_killed_campaign_is_killed)
 }
 END_TEST
 
-/* A proposal for a large model takes seconds, and asks for no signal: the verb is ended in the
- * middle of its work, and no store is told. */
+/* A proposal for a large model takes seconds without a check for signals: the signal ends the verb
+ * during that work. No store was given. */
 START_TEST(an_interrupted_campaign_is_paused)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -126,10 +126,10 @@ START_TEST(nobody_waits_for_a_killed_campaign)
     double began = mgl_clock_s();
     command_result result = command_runf("campaign submit %s --wait --store %s",
                                          scratch_file("second.json", PROPOSAL), store);
-    ck_assert_int_eq(result.code, 1); /* which no verdict has */
+    ck_assert_int_eq(result.code, 1); /* an exit code that no verdict has */
     ck_assert_ptr_nonnull(strstr(result.err, "no process runs the campaign: proposal 2 is queued"));
     ck_assert_ptr_nonnull(strstr(result.err, "`megalith campaign resume outside`"));
-    ck_assert_double_lt(mgl_clock_s() - began, time_limit(20)); /* it would wait for good */
+    ck_assert_double_lt(mgl_clock_s() - began, time_limit(20)); /* it would wait forever */
     command_result resumed = command_runf("campaign resume --trials 2 --store %s --quiet", store);
     ck_assert_int_eq(resumed.code, 0);
     command_result history = command_runf("campaign history --store %s", store);
@@ -141,7 +141,7 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 }
 END_TEST
 
-/* Nobody has to run the campaign: it is no trial. */
+/* `campaign submit` works without a running campaign: the submission is no trial yet. */
 START_TEST(what_is_too_large_is_refused)
 {
     const char *store = scratch_store("large");
@@ -202,7 +202,7 @@ END_TEST
 
 static const char *const formats[] = {"f16", "f32"};
 
-/* On a CPU each is executed, and held against the f32 reference. */
+/* On a CPU each candidate is executed and compared with the f32 reference. */
 START_TEST(a_format_is_proved_and_executed)
 {
     char name[20];
@@ -248,7 +248,7 @@ START_TEST(a_campaign_stays_with_its_format)
 }
 END_TEST
 
-/* A record as an archive may bring it; no device is looked for. */
+/* A device record from an archive; no device is searched for. */
 START_TEST(a_gpu_has_one_format)
 {
     const char *store = scratch_store("gpu");
@@ -273,7 +273,7 @@ START_TEST(a_dry_run_asks_the_device)
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
     ck_assert_double_gt(json_number(&json, "memory_needed_bytes"), 1e6);
-    ck_assert_ptr_null(mgl_json_member(json.root, "device_s")); /* a CPU has no clock here */
+    ck_assert_ptr_null(mgl_json_member(json.root, "device_s")); /* the CPU's clock is unknown */
     ck_assert_int_ne(access(store, F_OK), 0);
     mgl_json_clear(&json);
     command_clear(&result);
@@ -315,7 +315,7 @@ static command_result ask_model(const char *store, const char *url, const char *
     return ask_model_with(store, url, flags, NULL);
 }
 
-/* Whether a file has that in it. */
+/* Whether a file contains that text. */
 static bool holds(const char *path, const char *text)
 {
     char *bytes = NULL;
@@ -362,7 +362,7 @@ static int count_of(const char *text, const char *part)
     return count;
 }
 
-/* One line when it begins to fail, and one when it answers again, however often it is asked. */
+/* One line is printed when the endpoint begins to fail, and one when it answers again. */
 START_TEST(an_endpoint_that_fails_is_told_of_once)
 {
     const stub_answer script[] = {
@@ -402,7 +402,7 @@ START_TEST(a_key_that_is_refused_is_told_of)
 }
 END_TEST
 
-/* Whoever goes on by itself is the campaign's process: it has the key too. */
+/* The background process of the campaign has the key too. */
 START_TEST(a_detached_campaign_has_the_key)
 {
     const stub_answer script[] = {
@@ -422,7 +422,7 @@ START_TEST(a_detached_campaign_has_the_key)
 }
 END_TEST
 
-/* The same of a key that came through a pipe, which nobody can read twice. */
+/* The same with a key from a pipe, which can be read only once. */
 static void check_piped_key(const char *store, const char *flags)
 {
     const stub_answer script[] = {
@@ -488,7 +488,7 @@ START_TEST(a_prompt_is_shown_and_not_sent)
 }
 END_TEST
 
-/* Flags that name no endpoint that may be asked. */
+/* Flags without a permitted endpoint. */
 static const struct {
     const char *flags, *message;
 } refused[] = {

@@ -37,7 +37,7 @@ static command_result chat(const char *flags, const char *input)
     return command_run(line, input);
 }
 
-/* The content of message `index`, of what --json printed. */
+/* The content of message `index` in the output of --json. */
 static const char *content(const mgl_json *json, int index, const char *role)
 {
     const cJSON *message = cJSON_GetArrayItem(json_at(json, "messages"), index);
@@ -116,7 +116,7 @@ START_TEST(nothing_stands_behind_exit)
 }
 END_TEST
 
-/* What /save writes is what --messages reads, here and in `run`. */
+/* A file written by /save can be read by --messages, here and in `run`. */
 START_TEST(a_saved_conversation_goes_on)
 {
     char input[1300], flags[1200];
@@ -157,7 +157,7 @@ START_TEST(save_overwrites_conversations_alone)
 }
 END_TEST
 
-/* The sentence names the way out; the conversation is what it was, and goes on. */
+/* The message suggests a remedy. The conversation is unchanged and continues. */
 START_TEST(a_full_cache)
 {
     char input[1000];
@@ -189,7 +189,7 @@ START_TEST(a_reply_that_fills_the_cache_is_kept)
 }
 END_TEST
 
-/* One message is refused by the template, the next has its reply. */
+/* The template rejects one message; the next gets its reply. */
 START_TEST(a_message_that_fails_is_dropped)
 {
     char flags[1100];
@@ -243,7 +243,7 @@ END_TEST
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/* A chat that reads what is written to *input. */
+/* Starts a chat that reads what is written to *input. */
 static command start_chat(const char *flags, int *input)
 {
     char line[3000];
@@ -261,7 +261,7 @@ static void type(int to, const char *text)
     ck_assert_int_eq(write(to, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* Of a program that has no terminal, Ctrl-C ends all of it, as it does of other verbs. */
+/* Without a terminal, Ctrl-C ends the program, like other verbs. */
 START_TEST(signals_end_the_chat)
 {
     int input, number = _i < 2 ? SIGTERM : SIGINT;
@@ -294,7 +294,7 @@ static bool has_libedit(void)
     return library || dlopen("libedit.so.0", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* TERM of an editor, and of none. */
+/* TERM of an editor, and no TERM. */
 static const char *const kinds[] = {"dumb", "xterm"};
 
 static bool lacks(int kind)
@@ -320,7 +320,7 @@ static void await(terminal *t, const char *text)
     ck_assert_msg(terminal_await(t, text, 20), "no '%s' in %s", text, t->bytes);
 }
 
-/* The next prompt behind that text. */
+/* Waits for that text and then the next prompt. */
 static void await_prompt(terminal *t, const char *text)
 {
     double end = mgl_clock_s() + time_limit(20);
@@ -330,7 +330,7 @@ static void await_prompt(terminal *t, const char *text)
     ck_assert_msg(strstr(strstr(t->bytes, text), ">>>") != NULL, "no prompt in %s", t->bytes);
 }
 
-/* Forgets what came, so that the next wait is for something new. */
+/* Discards the output so far, so that the next wait is for new output. */
 static void forget(terminal *t)
 {
     t->length = 0;
@@ -376,7 +376,7 @@ START_TEST(help_fits_40_columns)
 }
 END_TEST
 
-/* Before anybody is in a chat, too. */
+/* Also before the chat begins. */
 START_TEST(help_of_the_verb_has_them)
 {
     command_result result = command_run("chat --help", NULL);
@@ -388,7 +388,7 @@ START_TEST(help_of_the_verb_has_them)
 }
 END_TEST
 
-/* The messages of a file that /save wrote: so many. */
+/* Checks the number of messages in a file that /save wrote. */
 static mgl_json read_saved(const char *path, int count)
 {
     mgl_json json = {0};
@@ -398,7 +398,7 @@ static mgl_json read_saved(const char *path, int count)
     return json;
 }
 
-/* What was said of the reply is kept, and the chat goes on. */
+/* The partial reply is kept, and the chat continues. */
 START_TEST(ctrl_c_ends_the_reply)
 {
     terminal t;
@@ -441,7 +441,7 @@ START_TEST(ctrl_c_twice_at_the_prompt_leaves)
 }
 END_TEST
 
-/* Of what libedit knows: what was typed is dropped, which is no wish to leave. */
+/* With libedit: Ctrl-C discards the typed line and does not end the chat. */
 START_TEST(ctrl_c_drops_a_line)
 {
     terminal t;
@@ -462,7 +462,7 @@ START_TEST(ctrl_c_drops_a_line)
 }
 END_TEST
 
-/* The line above comes back, with its ä, and is longer than the terminal is wide. */
+/* The previous line comes back with its `ä`, and is longer than the terminal's width. */
 START_TEST(the_history_has_what_was_said)
 {
     terminal t;
@@ -475,7 +475,7 @@ START_TEST(the_history_has_what_was_said)
     type(t.master, "Once there was an \xC3\xA4pfel in a very long line of words\n");
     await_prompt(&t, "--max-tokens 2\r\n");
     forget(&t);
-    type(t.master, "\020\n"); /* Ctrl-P, as the arrow up */
+    type(t.master, "\020\n"); /* Ctrl-P, like the up arrow */
     await_prompt(&t, "--max-tokens 2\r\n");
     forget(&t);
     type(t.master, save);

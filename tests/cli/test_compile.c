@@ -27,7 +27,7 @@ static void tear_down(void)
     unlink(compiled);
 }
 
-/* Both command lines succeed and print the same. */
+/* Checks that both command lines succeed and print the same. */
 static void same_answer(const char *format, const char *rest)
 {
     char line[3000];
@@ -135,7 +135,7 @@ START_TEST(a_file_has_room_for_several_replies)
 }
 END_TEST
 
-/* A schedule of the user's own goes into the file as it is. */
+/* A user's schedule is stored in the file unchanged. */
 START_TEST(a_schedule_can_be_compiled)
 {
     char schedule[1100];
@@ -194,7 +194,7 @@ START_TEST(a_damaged_file_is_refused)
 {
     struct stat facts;
     ck_assert_int_eq(stat(compiled, &facts), 0);
-    FILE *file = fopen(compiled, "r+b"); /* in the weights */
+    FILE *file = fopen(compiled, "r+b"); /* at an offset in the weights */
     fseek(file, facts.st_size / 2, SEEK_SET);
     int byte = fgetc(file);
     fseek(file, facts.st_size / 2, SEEK_SET);
@@ -233,7 +233,8 @@ START_TEST(what_stands_there_stays_when_it_fails)
 }
 END_TEST
 
-/* A folder without tokenizer.json makes a file without one, which runs by ids. */
+/* A folder without tokenizer.json gives a compiled file without a tokenizer, which runs with
+ * ids. */
 START_TEST(a_model_without_a_tokenizer_runs_by_ids)
 {
     char line[3000];
@@ -254,7 +255,7 @@ START_TEST(a_model_without_a_tokenizer_runs_by_ids)
 }
 END_TEST
 
-/* The program stays; the positions of replies end earlier. */
+/* A smaller capacity keeps the program and limits the positions of replies. */
 START_TEST(a_lower_capacity_limits_the_positions)
 {
     const char *model = model_path("tales-5m");

@@ -28,7 +28,7 @@ static command_result run(const char *flags, const char *input)
     return command_run(line, input);
 }
 
-/* The text of the prompt, and whether the ids are its own, without further special tokens. */
+/* Checks the text of the prompt, and that its ids have no additional special tokens. */
 static void assert_prompt(const char *flags, const char *input, const char *text)
 {
     char both[2000];
@@ -74,7 +74,7 @@ START_TEST(messages_are_a_conversation)
 }
 END_TEST
 
-/* Numbers and their form, the order of keys, and quotes come through. */
+/* The format of numbers, the order of keys, and quotes are preserved. */
 START_TEST(messages_stay_as_they_are)
 {
     char flags[1100];
@@ -122,7 +122,7 @@ START_TEST(the_reply_is_that_of_the_ids)
 }
 END_TEST
 
-/* In a list: texts are messages with --chat, ids stay, and messages are a conversation. */
+/* In a list, texts are messages with --chat, ids are unchanged, and messages are a conversation. */
 START_TEST(a_list_has_conversations)
 {
     char flags[1200];

@@ -21,7 +21,7 @@ static const char *folder(void)
     return path;
 }
 
-/* A file of the model in place of the fixture's; NULL: none. */
+/* Replaces a file of the model; NULL: none. */
 static void put(const char *name, const char *content)
 {
     char path[1300];
@@ -113,7 +113,7 @@ START_TEST(info_has_them_as_json)
 }
 END_TEST
 
-/* Another tokenizer.json of that model, or none. */
+/* Replaces the model's tokenizer.json; NULL: removes it. */
 static void put_tokenizer(const char *fixture)
 {
     char line[2500];
@@ -125,7 +125,7 @@ static void put_tokenizer(const char *fixture)
     ck_assert_int_eq(system(line), 0);
 }
 
-/* The token of chats has the first id behind the model's. */
+/* The chat's end token has the first id after the model's ids. */
 START_TEST(info_of_an_id_beyond_the_vocabulary)
 {
     make_model(NULL, "7", "{\"eos_token\": \"<far>\"}");
@@ -145,7 +145,7 @@ START_TEST(info_of_an_id_beyond_the_vocabulary)
 }
 END_TEST
 
-/* Without a tokenizer that can be used, the model runs with ids only. The advice is in one line. */
+/* Without a usable tokenizer, the model runs with ids only. The advice is one line. */
 START_TEST(info_without_a_tokenizer)
 {
     make_model(NULL, "7", "{\"eos_token\": \"</s>\"}");

@@ -67,7 +67,7 @@ static const hint hints[] = {
     {"eval m --prompts f", 1, "did you mean '--texts'?", NULL},
     {"run m --texts f", 1, "did you mean '--prompts'?", NULL},
     {"run m --promt=x", 1, "did you mean '--prompt'?", NULL},
-    /* Words behind MODEL. */
+    /* Words after MODEL. */
     {"run m Once", 1, "give the model's input with --prompt: megalith run m --prompt", NULL},
     {"run m Once there was", 1, "give the model's input with --prompt: megalith run m --prompt",
      NULL},
@@ -78,7 +78,7 @@ static const hint hints[] = {
     /* Addresses. */
     {"run https://huggingface.co/org/name -p x", 2, "`hf download org/name`", NULL},
     {"info hf.co/org/name", 2, "give MODEL as org/name", NULL},
-    /* Devices: those that the verb has. */
+    /* Devices: only those that the verb has. */
     {"run m -p x --device tpu", 1, "supported: auto, cuda, cuda:N and cpu", "none"},
     {"bench m --device tpu", 1, "supported: cuda and cuda:N", "cpu"},
     {"trace m -o f --device auto:1", 1, "supported: cuda and cuda:N", "cpu"},

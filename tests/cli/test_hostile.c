@@ -43,7 +43,7 @@ static void teardown(void)
     mgl_free(lowered);
 }
 
-/* Waits until there is a campaign to hand in to. */
+/* Waits until there is a campaign for submissions. */
 static command start_campaign(const char *device)
 {
     char line[1000], status[400];
@@ -80,7 +80,7 @@ static void check_quiet(const char *name, const char *text)
                       *text);
 }
 
-/* 11: refused, be it for its size; 13: through the gates, and nothing timed it. */
+/* 11: rejected, maybe for its size; 13: passed the gates, but was not timed */
 static void hand_in(hostile_kind kind, uint64_t number)
 {
     mgl_text text = {0};
@@ -126,9 +126,9 @@ START_TEST(none_is_kept)
 }
 END_TEST
 
-/* ---- a model -------------------------------------------------------------------------------- */
+/* ---- a model --------------------------------------------------------------------------------- */
 
-/* A member of config.json that is added to a sound one, or stands in place of its own. */
+/* A member of config.json that is added, or replaces the original. */
 static const struct {
     const char *key, *value;
     int code;

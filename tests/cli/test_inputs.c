@@ -21,7 +21,8 @@
 #define IDS   "[909, 452, 449]"
 #define TEXTS "[\"Once there was\", \"A fox\"]"
 
-/* A line with a file argument, %s, and what the file holds; NULL: a schedule of the model. */
+/* A command line with a file argument, %s, and the file's contents; NULL: a schedule of the
+ * model. */
 static const struct {
     const char *line; /* %s: the model, then the file */
     const char *content;
@@ -99,7 +100,7 @@ START_TEST(a_dash_is_standard_input_for_a_schedule)
 }
 END_TEST
 
-/* Lines that ask for standard input twice, and what reads it first. */
+/* Command lines that use standard input twice, and the first option that reads it. */
 static const struct {
     const char *line, *first;
 } twice[] = {
@@ -188,7 +189,7 @@ START_TEST(an_empty_pipe_is_an_error)
 }
 END_TEST
 
-/* What the pipe holds is the config. */
+/* The pipe contains the config. */
 START_TEST(a_pipe_that_is_read_already_is_no_prompt)
 {
     check_refused("run m --config -", "{}",
@@ -207,7 +208,7 @@ START_TEST(a_terminal_is_not_waited_for)
 }
 END_TEST
 
-/* Ctrl-C where the writer of the pipe says nothing. */
+/* Ctrl-C while the pipe's writer sends nothing. */
 START_TEST(waiting_for_a_prompt_can_be_interrupted)
 {
     int ends[2];
@@ -312,7 +313,8 @@ static const char *const endless[] = {"check /dev/zero",
                                       "bench --shape llama-1b --config /dev/zero"};
 enum { ENDLESS = sizeof endless / sizeof *endless };
 
-/* The programs of this process's tests stay far below what reading a cap's bytes would take. */
+/* Checks that the child processes of the tests used much less memory than a file of the maximum
+ * size. */
 START_TEST(a_device_without_an_end_is_refused)
 {
     char line[2000];

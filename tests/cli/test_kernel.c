@@ -30,7 +30,7 @@ static void set_up(void)
     snprintf(output, sizeof output, "%s/tales.mega", scratch_folder());
 }
 
-/* Whether process `pid` is a child of `parent` in which the compiler is at work. */
+/* Whether process `pid` is a child of `parent` in which the compiler runs. */
 static bool compiles(int pid, pid_t parent)
 {
     char path[64], line[512] = "";
@@ -57,7 +57,7 @@ static pid_t find_compiler(pid_t parent)
     return found;
 }
 
-/* Starts a compilation, and waits until the compiler is at work. */
+/* Starts a compilation, and waits until the compiler runs. */
 static command start(pid_t *compiler)
 {
     char line[3000];
@@ -74,7 +74,8 @@ static command start(pid_t *compiler)
     return running;
 }
 
-/* Soon, and reaped by whoever has it: the program, or this process, which inherits it. */
+/* The compiler's process must end soon. The program or this process, which inherits it, reaps
+ * it. */
 static bool is_gone(pid_t compiler)
 {
     for (int i = 0; i < time_limit(200) && kill(compiler, 0) == 0; i++, usleep(10000))

@@ -16,14 +16,14 @@
 
 static char folder[600];
 
-/* One of its own for each test. */
+/* One folder for each test. */
 static void setup(void)
 {
     static int number;
     snprintf(folder, sizeof folder, "%s/kernels-%d", scratch_folder(), number++);
 }
 
-/* Of words that have texts judged: without the compiler. */
+/* Flags of subcommands that judge texts, without the compiler. */
 static const char *scan_only(const char *line)
 {
     static const char *const words[] = {"prompt ", "submit ", "transform ", "rounds "};
@@ -56,7 +56,7 @@ static void run(const char *line, int code, const char *wanted)
 
 #define MORE "static __device__ __forceinline__ float more_%d(float x)\n{\n    return x + x;\n}\n"
 
-/* A fence with the device region of merge and a function more. */
+/* A code fence with the device region of merge and one more function. */
 static void put_answer(mgl_text *out, int number)
 {
     size_t length;
@@ -93,7 +93,7 @@ static void submit(const char *path, int code, const char *outcome)
     mgl_json_clear(&json);
 }
 
-/* What `export` gives, in a fence. */
+/* The output of `export`, in a code fence. */
 static const char *exported(const char *line)
 {
     mgl_text answer = {0};
@@ -215,13 +215,13 @@ START_TEST(a_work_has_words_and_what_it_requires)
     run("prompt head --transform nothing", 1, "is no transformation");
     run("next head", 0, "\"open\":false");
     run("prompt merge --transform shuffle_reduction --drop", 1, "which `refactor` gives");
-    run("next merge", 0, "\"open\":true"); /* nothing is given up for it */
+    run("next merge", 0, "\"open\":true"); /* the current work is kept */
     run("prompt merge --drop", 0, "merge: no task is open");
     run("next merge", 0, "\"open\":false");
 }
 END_TEST
 
-/* A byte 0 could not be read back from what is kept of a work. */
+/* A 0 byte could not be read back from the stored text. */
 START_TEST(an_answer_with_a_byte_0_costs_nothing)
 {
     static const char answer[] = "```cuda\nint a;\0\n```\n";
@@ -264,7 +264,7 @@ START_TEST(a_verdict_says_what_the_gates_found)
     json =
         submit_json(scratch_file("clock.md", "```cuda\nvoid f()\n{\n    clock64();\n}\n```\n"), 11);
     ck_assert_str_eq(json_string(&json, "outcome"), "STATIC_FORBIDDEN");
-    ck_assert_int_gt(json_at(&json, "line")->valueint, 4); /* of the whole text */
+    ck_assert_int_gt(json_at(&json, "line")->valueint, 4); /* for the whole text */
     ck_assert_uint_eq(strlen(json_string(&json, "hash")), 64);
     mgl_json_clear(&json);
     json = submit_json(answer_file(1), 13);
@@ -278,7 +278,7 @@ START_TEST(a_verdict_says_what_the_gates_found)
 }
 END_TEST
 
-/* Of each word those that mean something to it, and of those that judge the codes of verdicts. */
+/* For each subcommand: its own flags, and those for verdict codes. */
 START_TEST(words_have_flags_of_their_own)
 {
     static const char *const looking[] = {"log", "branch", "checkout", "diff", "export", "next"};
@@ -338,7 +338,7 @@ START_TEST(a_script_applies_a_transformation)
     const char *path = scratch_file("script.json", script.text.bytes);
     snprintf(line, sizeof line,
              "transform apply --name shuffle_reduction --unit merge --proposer scripted:%s", path);
-    run(line, 11, "left out"); /* it requires what nothing has provided */
+    run(line, 11, "left out"); /* its requirement is not provided */
     snprintf(line, sizeof line, "prompt merge --task 'One.' --proposer scripted:%s", path);
     run(line, 13, "version");
     run("transform apply --name refactor --unit merge", 1,
@@ -397,7 +397,7 @@ START_TEST(an_experiment_log_says_what_comes_next)
 }
 END_TEST
 
-/* A folder of an earlier program: its log is read, and `kernel record` renames the file. */
+/* A folder of an earlier version: its log is read, and `kernel record` renames the file. */
 START_TEST(an_old_experiment_log_is_kept)
 {
     static const char old[] =
@@ -416,7 +416,7 @@ START_TEST(an_old_experiment_log_is_kept)
     result = command_runf("kernel report --log %s/experiment_log.json", folder);
     ck_assert_msg(strstr(result.out, "| merge | 2 | 2 | 0 |") != NULL, "%s", result.out);
     command_clear(&result);
-    scratch_file(name, old); /* written by an earlier program since */
+    scratch_file(name, old); /* written later by an earlier version */
     result = command_runf("kernel report --folder %s", folder);
     ck_assert_int_eq(result.code, 2);
     ck_assert_ptr_nonnull(
@@ -425,7 +425,7 @@ START_TEST(an_old_experiment_log_is_kept)
 }
 END_TEST
 
-/* Runs a word that has no --json and no gates. */
+/* Runs a subcommand without --json and gates. */
 static void run_plain(const char *line)
 {
     command_result result = command_runf("kernel %s --folder %s", line, folder);

@@ -23,7 +23,7 @@ static void setup(void)
     snprintf(folder, sizeof folder, "%s/model-%d", scratch_folder(), number++);
 }
 
-/* A fence with a part of merge's text, and something behind the line of a mark. */
+/* A code fence with a part of merge's text, and text after the line of a mark. */
 static void put_answer(bool whole, const char *mark, const char *added, mgl_text *out)
 {
     size_t length;
@@ -95,7 +95,7 @@ START_TEST(the_gates_lead_a_script_to_its_good_text)
 }
 END_TEST
 
-/* Of the whole folder, and what the program printed. */
+/* Checks that the key is neither in the folder nor in the program's output. */
 static void check_no_key(const command_result *result)
 {
     char line[700];

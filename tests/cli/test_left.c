@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double patience_s = 60; /* for what takes a second where nothing else runs */
+static const double patience_s = 60; /* time limit for what takes a second on an idle machine */
 enum { TRIALS = 60, FIRST_TRIALS = 3 };
 
 static void pause_a_little(void)
@@ -31,7 +31,7 @@ static void pause_a_little(void)
     usleep(20000);
 }
 
-/* A file's text; NULL where there is none. Release with mgl_free. */
+/* A file's text; NULL if it is missing. Release with mgl_free. */
 static char *text_of(const char *store, const char *end)
 {
     char path[400], *text = NULL;
@@ -40,7 +40,7 @@ static char *text_of(const char *store, const char *end)
     return mgl_file_read(path, 1 << 20, &text, &length, NULL) ? NULL : text;
 }
 
-/* Waits for a process, which has lost its parent to this one: its exit code, or 128 + signal. */
+/* Waits for a process that this process inherited. Returns its exit code, or 128 + signal. */
 static int await_end(pid_t pid)
 {
     int status = 0;
@@ -54,26 +54,26 @@ static int await_end(pid_t pid)
 
 /* ---- logout ---------------------------------------------------------------------------------- */
 
-/* A shell on a terminal, and the campaign that was begun from it. */
+/* A shell on a terminal, and the campaign started from it. */
 typedef struct login {
     terminal terminal;
     pid_t shell, campaign;
     const char *store;
 } login;
 
-/* Somebody types this line. */
+/* Types this line. */
 static void type(login *l, const char *line)
 {
     ck_assert_int_eq(write(l->terminal.master, line, strlen(line)), (ssize_t)strlen(line));
     ck_assert_int_eq(write(l->terminal.master, "\n", 1), 1);
 }
 
-/* The campaign waits for what is handed in, so that it is still there whenever the logout is. */
+/* The campaign waits for submissions, so it still runs at the logout. */
 static void log_in(login *l, const char *name, const char *more)
 {
     char line[2000];
     *l = (login){.store = scratch_store(name)};
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* whoever loses its parent is a child of this process */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphaned processes become children of this process */
     terminal_open(&l->terminal, 200);
     l->shell = terminal_start_shell(&l->terminal);
     snprintf(line, sizeof line,
@@ -93,8 +93,8 @@ static void begin_beside(login *l, const char *name)
     mgl_free(pid);
 }
 
-/* The terminal goes away: the kernel sends SIGHUP to the shell, which is the leader of its session,
- * and to whatever stands in the foreground. */
+/* Closes the terminal: the kernel sends SIGHUP to the shell (the session leader) and to the
+ * foreground process group. */
 static void log_out(login *l)
 {
     terminal_close(&l->terminal);
@@ -138,7 +138,7 @@ START_TEST(detached_it_is_stopped_from_elsewhere)
 }
 END_TEST
 
-/* Waits for the campaign to stand in its store. */
+/* Waits until the campaign is in its store. */
 static void await_campaign(const char *store)
 {
     double end = mgl_clock_s() + time_limit(patience_s);
@@ -189,14 +189,14 @@ static void kill_in_the_middle(const char *store)
     double end = mgl_clock_s() + time_limit(patience_s);
     while (now.count < FIRST_TRIALS && mgl_clock_s() < end)
         if (stored_read(store, "night", &now, &err))
-            now.count = 0; /* it is being made */
+            now.count = 0; /* trial 1 is in progress */
     kill(running.pid, SIGKILL);
     command_result result = command_end(&running);
     ck_assert_int_eq(result.code, 128 + SIGKILL);
     command_clear(&result);
 }
 
-/* The lock says who had it: now a process of that number is there again. */
+/* The lock contains the id of its process; now another process has this id. */
 static void recycle_process(const char *store, const char *boot)
 {
     char path[400];

@@ -1,5 +1,5 @@
 /*
- * Tests of `mcp` as a client sees it: one message per line in and out, and how the server ends.
+ * Tests of `mcp` from a client's view: one message per line in and out, and how the server ends.
  * tests/autotune/mcp/test_mcp.c tests the answers.
  */
 #include "command.h"
@@ -50,7 +50,7 @@ START_TEST(empty_lines_ask_for_nothing)
 }
 END_TEST
 
-/* Also where a tool fails: what it has to say is in the answer. */
+/* If a tool fails, the answer contains its error. */
 START_TEST(nothing_else_is_said)
 {
     command_result result = command_run("mcp --store /nowhere/campaigns.db",
@@ -108,8 +108,7 @@ START_TEST(a_signal_ends_it)
 }
 END_TEST
 
-/* ---- a request that waits ---------------------------------------------------------------------
- */
+/* ---- a request that waits -------------------------------------------------------------------- */
 
 #define PATIENT                                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/"                                            \
@@ -118,7 +117,7 @@ END_TEST
 #define CANCEL                                                                                     \
     "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":2}}\n"
 
-/* The command line of a server with a campaign that nobody runs. */
+/* The command line of a server whose campaign has no running process. */
 static const char *serve_trials(void)
 {
     static char line[500];
@@ -174,10 +173,9 @@ START_TEST(a_signal_ends_a_wait)
 }
 END_TEST
 
-/* ---- micro-kernels ----------------------------------------------------------------------------
- */
+/* ---- micro-kernels --------------------------------------------------------------------------- */
 
-/* What a tool begins goes on in the command line, and the other way round. */
+/* The command line continues a work that a tool started, and vice versa. */
 START_TEST(kernel_sessions_are_those_of_the_command_line)
 {
     char folder[300], line[400];

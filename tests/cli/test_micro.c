@@ -16,7 +16,7 @@
 
 static char path[] = MGL_BINARY_DIR "/micro-XXXXXX";
 
-/* The text of merge, with `from` replaced by `to` where it stands. */
+/* The text of merge, with `from` replaced by `to`. */
 static void write_text(const char *from, const char *to)
 {
     command_result shown = command_run("kernel show merge --text", NULL);
@@ -132,7 +132,7 @@ static void fails(const char *line, int code, const char *says)
     command_clear(&result);
 }
 
-/* What passed no gates of a device is not kept, and what was not kept cannot be taken back. */
+/* A text that has not passed the device gates is not promoted, and cannot be demoted. */
 START_TEST(promotion_needs_a_device)
 {
     char line[600];
@@ -149,7 +149,7 @@ START_TEST(promotion_needs_a_device)
 }
 END_TEST
 
-/* A gate that somebody asked for is not left out in silence. */
+/* A requested gate that cannot run is an error. */
 START_TEST(a_checkpoint_needs_its_gate)
 {
     char line[900];
@@ -172,8 +172,7 @@ START_TEST(a_tunable_that_is_not_there_is_a_bad_configuration)
 }
 END_TEST
 
-/* ---- the guard --------------------------------------------------------------------------------
- */
+/* ---- the guard ------------------------------------------------------------------------------- */
 
 static mgl_json guard_scan(const char *flags, int code)
 {
@@ -251,7 +250,7 @@ START_TEST(answers_are_scanned_too)
 }
 END_TEST
 
-/* Where the frame is no unit's, somebody has to say whose the text is. */
+/* If the text does not match a unit, the unit must be named. */
 START_TEST(a_text_of_nobody_needs_its_unit)
 {
     char line[600];

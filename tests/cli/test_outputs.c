@@ -16,7 +16,8 @@ static void shell(const char *line)
     ck_assert_msg(system(line) == 0, "%s", line);
 }
 
-/* The working folder holds cpy, a copy of tales-5m, its links, and other files that verbs read. */
+/* The working folder contains cpy (a copy of tales-5m), its links, and other files that verbs
+ * read. */
 static void set_up(void)
 {
     char line[3000];
@@ -39,7 +40,7 @@ static void tear_down(void)
     ck_assert_int_eq(chdir("/"), 0);
 }
 
-/* Nothing that was read has other bytes, and nothing was left beside it. */
+/* Checks that input files are unchanged and no new file is beside them. */
 static void all_is_as_it_was(void)
 {
     char line[3000];
@@ -64,7 +65,7 @@ static const char *const refused[] = {
     "compile cpy -o hard",
     "lower cpy -o soft",
     "compile cpy -o soft",
-    "compile cpy -o cpy/model.safetensors", /* would be read in place of the shards */
+    "compile cpy -o cpy/model.safetensors", /* would be read instead of the shards */
     "lower cpy --config own.json -o own.json",
     "lower cpy --config own.json -o own2.json",
     "compile cpy --config own.json -o own2.json",
@@ -103,7 +104,7 @@ END_TEST
 
 START_TEST(other_files_in_the_folder_of_the_model_are_written)
 {
-    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+    for (int i = 0; i < 2; i++) { /* the second replaces the first */
         command_result result = command_run("compile cpy --target cpu:1 -o cpy/tales.mega", NULL);
         ck_assert_msg(result.code == 0, "%s", result.err);
         command_clear(&result);

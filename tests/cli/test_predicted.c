@@ -16,7 +16,7 @@ static command_result tune(const char *store, const char *flags)
                         store, flags);
 }
 
-/* A word of `campaign` that must succeed, with its object. */
+/* Runs a subcommand of `campaign` that must succeed. Returns its JSON object. */
 static mgl_json ask(const char *word, const char *store)
 {
     command_result result = command_runf("campaign %s --store %s --json", word, store);
@@ -48,7 +48,8 @@ static int predicted_winner(const mgl_json *json)
     return (int)json_number(json, "predicted_best.number");
 }
 
-/* Without a device: the trial with the least prediction, everywhere marked as predicted. */
+/* Without a device, the winner is the trial with the smallest prediction, marked as predicted
+ * everywhere. */
 START_TEST(the_predicted_winner_is_the_best)
 {
     char line[80], file[300];
@@ -138,7 +139,7 @@ static const line_case lines[] = {
      {.clock = true, .trials = 12, .spent = 600},
      600,
      "12 trials, best: the default, 2 h 40 min left"},
-    /* Whichever is over first. */
+    /* The campaign ends at whichever limit is reached first. */
     {{.hours = 1, .trials = 20},
      {.clock = true, .trials = 10, .begun = 0},
      50,
@@ -165,7 +166,7 @@ START_TEST(progress_is_one_line)
 }
 END_TEST
 
-/* One line that is rewritten in place, and the last state above the answer. */
+/* One line is rewritten in place; its last state stays above the answer. */
 START_TEST(progress_on_a_terminal)
 {
     terminal screen;

@@ -31,13 +31,13 @@ static const struct line_case {
     {{"eval", MGL_CLI_COUNT_TOKENS, 4000, 8000, 2},
      74,
      "eval     [#####-----]  50 %  4000 of 8000 tokens, 2000 tokens/s, 2 s left"},
-    /* No room for a bar, and then for less than the rest. */
+    /* No room for a bar, and then not enough room for the rest. */
     {{"eval", MGL_CLI_COUNT_TOKENS, 4000, 8000, 2},
      65,
      "eval      50 %  4000 of 8000 tokens, 2000 tokens/s, 2 s left"},
     {{"eval", MGL_CLI_COUNT_TOKENS, 4000, 8000, 2}, 20, "eval      50 %  400"},
     {{"eval", MGL_CLI_COUNT_TOKENS, 4000, 8000, 2}, 1, ""},
-    /* Hours; nothing done yet; nobody knows how long. */
+    /* Hours; nothing done yet; unknown duration. */
     {{"bench", MGL_CLI_COUNT_SAMPLES, 1, 61, 60},
      64,
      "bench      2 %  1 of 61 samples, 0.02 samples/s, 60 min left"},
@@ -55,7 +55,7 @@ START_TEST(says_how_far_it_is)
 }
 END_TEST
 
-/* The last column stays free: a terminal would go to the next line. */
+/* The last column stays empty, because a terminal would wrap. */
 START_TEST(fits_every_width)
 {
     char line[MGL_CLI_MAX_BAR + 1];
@@ -91,7 +91,7 @@ static void show(uint64_t done, uint64_t total)
     mgl_cli_bar_show(&bar, &progress);
 }
 
-/* What stands on the screen's first line by now. */
+/* The current first line of the screen. */
 static const char *look(void)
 {
     terminal_read(&screen, 0.05);
@@ -136,7 +136,7 @@ START_TEST(is_erased_when_it_is_told_to)
 }
 END_TEST
 
-/* What comes next waits for its own second. */
+/* The next stage is drawn only after its own second. */
 START_TEST(another_stage_begins_anew)
 {
     mgl_cli_progress next = {"prompt", MGL_CLI_COUNT_TOKENS, 1, 4, 0};
@@ -153,7 +153,7 @@ START_TEST(is_drawn_ten_times_a_second)
     int drawn = 0;
     for (int i = 0; i < 35; i++) {
         show(1, 4);
-        bar.drawn_s -= 0.01; /* as if that time went by */
+        bar.drawn_s -= 0.01; /* simulates that much time */
     }
     double lasted = mgl_clock_s() - start + 0.35;
     look();
@@ -199,7 +199,7 @@ END_TEST
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Texts enough for many seconds of eval. */
+/* Enough texts for many seconds of eval. */
 static const char *many_texts(void)
 {
     static char path[300];
@@ -215,7 +215,7 @@ static const char *many_texts(void)
     return path;
 }
 
-/* Eval, on a terminal of that kind. */
+/* Runs eval on a terminal of that kind. */
 static pid_t start_eval(const char *flags, terminal_program how)
 {
     char line[3000];
@@ -242,7 +242,7 @@ START_TEST(long_work_has_a_bar)
 }
 END_TEST
 
-/* Where there is no bar, nothing comes for longer than a second. */
+/* Without a bar, nothing is printed for longer than a second. */
 static const struct still {
     const char *flags;
     terminal_program how;
@@ -263,7 +263,7 @@ START_TEST(there_is_no_bar)
 }
 END_TEST
 
-/* Standard output elsewhere: the bar is still that of standard error. */
+/* If standard output is redirected, the bar is still on standard error. */
 START_TEST(output_may_go_elsewhere)
 {
     pid_t pid = start_eval("", (terminal_program){.kind = "xterm", .no_output = true});
@@ -275,7 +275,7 @@ START_TEST(output_may_go_elsewhere)
 }
 END_TEST
 
-/* Short work leaves the answer and the closing line, without a trace of a bar. */
+/* Short work prints the answer and the closing line, and no bar. */
 START_TEST(short_work_has_none)
 {
     char line[2000];

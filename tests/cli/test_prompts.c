@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A prompt as text, one with a sampler of its own, one as ids that is short. */
+/* A text prompt, one with its own sampling options, and a short one as ids. */
 static const char three[] =
     "[\"Once there was a small fox named\","
     " {\"text\": \"Once\", \"temperature\": 1.2, \"top_k\": 50, \"seed\": 7, \"max_tokens\": 25},"
@@ -23,7 +23,7 @@ static command_result run_alone(const char *flags)
     return command_runf("run %s --device cpu %s --json", model_path("tales-5m"), flags);
 }
 
-/* What the elements of `three` are as command lines. */
+/* The elements of `three` as command lines. */
 static const char *const three_alone[] = {
     "--prompt 'Once there was a small fox named'",
     "--prompt Once --temperature 1.2 --top-k 50 --seed 7 --max-tokens 25",
@@ -43,7 +43,8 @@ START_TEST(each_is_as_alone)
 }
 END_TEST
 
-/* The flag's text ends those that have none of their own; a text over two tokens, and a list. */
+/* The stop string of the flag applies to prompts without their own. A stop string over two tokens,
+ * and a list. */
 START_TEST(stop_texts)
 {
     static const char list[] = "[\"Once there was\", {\"text\": \"Once\", \"stop\": [\"old mi\", "
@@ -84,7 +85,7 @@ START_TEST(json_of_a_batch)
 }
 END_TEST
 
-/* A reader of outputs need not know whether it was a batch. */
+/* The JSON of a reply has the same form as without a batch. */
 START_TEST(json_of_one_reply_has_outputs)
 {
     command_result result = run_alone("--prompt Once --max-tokens 5");
@@ -116,7 +117,7 @@ START_TEST(a_list_of_one_has_its_header)
 }
 END_TEST
 
-/* What a prompt does not say, the flags say. */
+/* Flags are the defaults of a prompt's options. */
 START_TEST(flags_are_the_defaults)
 {
     command_result result =
@@ -139,7 +140,7 @@ START_TEST(flags_are_the_defaults)
 }
 END_TEST
 
-/* A seed alone means that it is to be sampled, as the flag does. */
+/* A seed alone turns on sampling, like the flag. */
 START_TEST(a_seed_samples)
 {
     command_result result = run_list("[{\"text\": \"Once\", \"seed\": 8}]", "--json");
@@ -154,7 +155,7 @@ START_TEST(a_seed_samples)
 }
 END_TEST
 
-/* ---- seeds that nobody gave ------------------------------------------------------------------ */
+/* ---- random seeds ---------------------------------------------------------------------------- */
 
 static const char unseeded[] =
     "[{\"text\": \"Once\", \"temperature\": 1.2}, {\"text\": \"Once\", \"top_k\": 9},"
@@ -184,7 +185,7 @@ START_TEST(each_prompt_draws_its_own)
 }
 END_TEST
 
-/* The header tells a seed that was drawn, and no other. */
+/* The header prints a seed that was drawn, and no other. */
 START_TEST(headers_tell_the_seeds)
 {
     unsigned long long seeds[2];
@@ -204,7 +205,7 @@ START_TEST(headers_tell_the_seeds)
 }
 END_TEST
 
-/* The seed of the flags is that of every prompt. */
+/* The seed of the flag applies to every prompt. */
 START_TEST(a_seed_of_the_flags_is_everybodys)
 {
     command_result result =
@@ -253,7 +254,7 @@ START_TEST(sixteen_are_one_launch)
 }
 END_TEST
 
-/* Forty prompts of ids, seeds and lengths of their own. */
+/* Forty prompts as ids, with their own seeds and lengths. */
 static const char *forty(void)
 {
     static char list[4000];
@@ -266,7 +267,8 @@ static const char *forty(void)
     return list;
 }
 
-/* Each of forty replies is as alone; as a config, a schedule or a compiled file has room for. */
+/* Each of forty replies equals a single run. A config, a schedule or a compiled file determines the
+ * number per launch. */
 static void check_forty(const command_result *batch)
 {
     ck_assert_msg(batch->code == 0, "%s", batch->err);
@@ -331,7 +333,7 @@ START_TEST(forty_by_a_compiled_file)
 }
 END_TEST
 
-/* ---- refusals -------------------------------------------------------------------------------- */
+/* ---- rejected lists -------------------------------------------------------------------------- */
 
 static const refusal refusals[] = {
     {"[]", "holds 0 prompts"},
@@ -453,7 +455,7 @@ START_TEST(a_schedule_has_the_sequences_of_a_launch)
 }
 END_TEST
 
-/* An epoch has a row for each sequence at least, so that three prompts take two launches. */
+/* Each sequence needs a row of an epoch, so three prompts take two launches. */
 START_TEST(a_config_with_few_rows)
 {
     char flags[300];
@@ -528,7 +530,7 @@ END_TEST
 
 static const char endless[] = "[\"Once\", \"There\"]";
 
-/* Starts replies without end, and interrupts them. */
+/* Starts endless replies, and interrupts them. */
 static command_result interrupt_after(useconds_t time, const char *flags)
 {
     char line[3000];
@@ -542,8 +544,8 @@ static command_result interrupt_after(useconds_t time, const char *flags)
     return command_end(&running);
 }
 
-/* At whatever moment it comes, one whole object with what was said so far of all, or that nothing
- * was. */
+/* At any moment of the interrupt, one complete JSON object with the partial replies is printed, or
+ * nothing. */
 START_TEST(interrupted_with_json)
 {
     command_result result = interrupt_after((useconds_t)_i * 40000, "--json");
@@ -563,7 +565,7 @@ START_TEST(interrupted_with_headers)
 {
     command_result result = interrupt_after((useconds_t)_i * 40000, "");
     ck_assert_int_eq(result.code, 130);
-    if (result.out[0]) { /* else it was loading */
+    if (result.out[0]) { /* otherwise it was loading */
         ck_assert_ptr_nonnull(strstr(result.out, "==> prompt 0: interrupted, "));
         ck_assert_ptr_nonnull(strstr(result.out, "==> prompt 1: interrupted, "));
     }

@@ -84,7 +84,7 @@ START_TEST(json_and_lists_have_it)
 }
 END_TEST
 
-/* The form of a reply in a template, and the message that gives the tokens in the cache. */
+/* The text of a reply in a template, and the message that reports the tokens in the cache. */
 static const struct history {
     const char *reply, *message;
 } histories[] = {
@@ -116,7 +116,7 @@ START_TEST(the_next_turn_goes_on_from_the_reply)
     ck_assert_str_eq(mgl_json_member(first, "text")->valuestring, " gol net bat gum");
     const cJSON *message = cJSON_GetArrayItem(json_at(&json, "messages"), 1);
     ck_assert_str_eq(mgl_json_member(message, "content")->valuestring, h->message);
-    /* Of the reply's last token, nothing is in the cache. */
+    /* The reply's last token is not in the cache. */
     ck_assert_int_eq((int)mgl_json_member(first->next, "reused")->valuedouble,
                      length_of(first, "prompt_ids") + length_of(first, "output_ids") - 1);
     mgl_json_clear(&json);

@@ -17,7 +17,7 @@ static const char prompt[] = "Once there was a small fox named";
 static const char *const models[] = {"tales-5m", "llama3-rope", "llama-linear-rope",
                                      "qwen2",    "qwen3",       "mistral"};
 
-/* A near tie of Hugging Face's own logits may go either way. */
+/* A near tie in Hugging Face's logits may be decided differently. */
 static void compare_ids(const char *model, const cJSON *golden, const cJSON *output)
 {
     const cJSON *wanted = mgl_json_member(golden, "output_ids");
@@ -87,7 +87,7 @@ START_TEST(json_has_every_field)
 }
 END_TEST
 
-/* The parts of loading fit in it, and loading in what there is before the first token. */
+/* Checks that the parts of loading add up, and loading ends before the first token. */
 START_TEST(times_of_loading_fit_together)
 {
     command_result result = command_runf("run %s --device cpu --prompt '%s' --max-tokens 1 --json",
@@ -135,7 +135,7 @@ static command_result run_with(const char *flags)
     return command_runf("run %s --device cpu %s", model_path("tales-5m"), flags);
 }
 
-/* Over the border of two tokens, and a beginning that is held back to the end. */
+/* A stop string over two tokens, and text that is held back until the end. */
 START_TEST(streams_up_to_a_stop_text)
 {
     static const char *const cases[][2] = {
@@ -182,7 +182,7 @@ START_TEST(tells_log_probabilities)
 }
 END_TEST
 
-/* With --echo of the prompt too; the first stands behind nothing. */
+/* With --echo, prompt tokens too; the first has no log-probability. */
 START_TEST(tells_log_probabilities_of_the_prompt)
 {
     command_result result = command_runf("run %s --device cpu --prompt 'Once there was' -n 3 "
@@ -200,7 +200,7 @@ START_TEST(tells_log_probabilities_of_the_prompt)
 }
 END_TEST
 
-/* A flag, and a key in a list. */
+/* As a flag, and as a key in a list. */
 START_TEST(penalties_change_what_is_greedy)
 {
     command_result greedy = run_with("--prompt 'Once there was' -n 24");
@@ -260,7 +260,7 @@ START_TEST(samples_by_seed)
 }
 END_TEST
 
-/* ---- seeds that nobody gave ------------------------------------------------------------------ */
+/* ---- random seeds ---------------------------------------------------------------------------- */
 
 static const char *const samplers[] = {"--temperature 1.2", "--sample", "--top-p 0.9",
                                        "--top-k 40 --temperature 2"};
@@ -369,7 +369,7 @@ START_TEST(greedy_unless_asked)
 }
 END_TEST
 
-/* What a reply says of its end: model, flags, stop, new tokens. */
+/* The closing facts of a reply: model, flags, stop, new tokens. */
 typedef struct end_case {
     const char *model, *flags, *stop;
     int tokens; /* -1: any number */
@@ -382,7 +382,7 @@ static const end_case ends[] = {
     /* The cache ends the reply before max-tokens does. */
     {"tales-5m", "--max-tokens 50 --capacity 12", "length", 10},
     {"tales-5m", "--max-tokens 50 --capacity 3", "length", 1},
-    /* 512 positions are all that the model has. */
+    /* the model has 512 positions */
     {"llama3-rope", "--max-tokens 5000 --ignore-eos", "length", 510},
 };
 
@@ -486,7 +486,7 @@ START_TEST(leaves_out_what_the_tokenizer_does_not_know)
 }
 END_TEST
 
-/* Models of other families are refused by name, not run wrongly. */
+/* Models of other families are rejected by name. */
 START_TEST(refuses_other_families)
 {
     static const char *const others[] = {"Qwen2MoeForCausalLM", "Phi3ForCausalLM"};
@@ -505,7 +505,7 @@ START_TEST(refuses_other_families)
 }
 END_TEST
 
-/* org/name is looked for in the local Hugging Face cache, and nowhere else. */
+/* org/name is searched only in the local Hugging Face cache. */
 START_TEST(finds_org_and_name)
 {
     char line[3000];
@@ -540,7 +540,7 @@ START_TEST(finds_org_and_name)
 }
 END_TEST
 
-/* Where a folder is meant, a file is told to be one: it is not read as a tokenizer. */
+/* A file instead of a folder gets a message, and is not read as a tokenizer. */
 START_TEST(a_file_is_no_model)
 {
     char line[1200];
@@ -557,7 +557,7 @@ START_TEST(a_file_is_no_model)
 }
 END_TEST
 
-/* A copy of llama3-rope whose weights are NaN; a fresh folder's, so static storage. */
+/* A copy of llama3-rope whose weights are NaN. The folder is new; static storage. */
 static const char *model_of_nan(void)
 {
     static char folder[512];
@@ -582,7 +582,7 @@ static const char *model_of_nan(void)
     return folder;
 }
 
-/* With weights of NaN nothing is said but why. */
+/* With NaN weights, only the reason is printed. */
 START_TEST(says_that_nothing_is_a_number)
 {
     static const char *const flags[] = {"", "--temperature 0.8 --seed 3"};
@@ -613,7 +613,7 @@ static const char *overflowing_model(void)
     return folder;
 }
 
-/* What came before is said, and then why nothing more is. */
+/* The tokens before the error are printed, then the reason. */
 START_TEST(says_what_is_no_number)
 {
     static const char *const flags[] = {"", "--temperature 0.8 --seed 3"};
@@ -635,7 +635,7 @@ START_TEST(says_what_is_no_number)
 }
 END_TEST
 
-/* Without a token nothing is printed. In a list the other reply is. */
+/* Without a token, nothing is printed. In a list, the other replies are printed. */
 START_TEST(says_nothing_where_nothing_is_a_number)
 {
     static const char ids[] = "1,2,3,4,5,6,7,8,9,10,11,12,13";
@@ -697,7 +697,8 @@ START_TEST(interrupted_while_streaming)
 }
 END_TEST
 
-/* At whatever moment it comes, one whole object is printed: the reply so far, or none. */
+/* At any moment of the interrupt, one complete object is printed with the partial reply, or
+ * nothing. */
 START_TEST(interrupted_with_json)
 {
     command running = start_endless("--json");
@@ -719,7 +720,7 @@ START_TEST(interrupted_with_json)
 }
 END_TEST
 
-/* `megalith run ... | head`: the reader goes away, the reply ends. */
+/* `megalith run ... | head`: the reader closes the pipe, and the reply ends. */
 START_TEST(reader_goes_away)
 {
     command running = start_endless("");

@@ -385,7 +385,7 @@ START_TEST(it_ends_when_it_is_asked_to)
     ck_assert_int_eq(f.tune.record.trials, 3);
     ck_assert_str_eq(f.tune.record.state, "stopped");
     f.stop_at = 0;
-    must(run(&f, 4), &f.err); /* the earlier time */
+    must(run(&f, 4), &f.err); /* the stop request was for the earlier run */
     ck_assert_int_eq(f.tune.record.trials, 4);
     tear_down(&f);
 }

@@ -24,8 +24,8 @@
 enum {
     PAIRS = 40,
     KILLS = 50,
-    LONGEST_US = 25000, /* until a kill */
-    SEED = 1            /* number of distinct times */
+    LONGEST_US = 25000, /* maximum time until a kill */
+    SEED = 1            /* seed of the random times */
 };
 
 static int fail(const char *what, long long number)
