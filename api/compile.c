@@ -194,7 +194,7 @@ static void fill_report(const compilation *c, mgl_compile_report *out)
     const mgl_program *program = c->program;
     snprintf(out->target, sizeof out->target, "%s:%d", program->target.arch,
              program->target.queues);
-    out->dtype = mgl_weight_format_name(program->weight_format);
+    out->dtype = mgl_dtype_name(program->weight_dtype);
     out->capacity = program->limits.capacity;
     out->sequences = program->limits.sequences;
     snprintf(out->tuned, sizeof out->tuned, "%s", program->tuned);

@@ -163,7 +163,7 @@ static mgl_status open_folder(mgl_model *model, const char *path, const mgl_open
 static mgl_status check_compiled(const mgl_program *program, const char *path,
                                  const mgl_open_options *options, mgl_error *err)
 {
-    const char *dtype = mgl_weight_format_name(program->weight_format);
+    const char *dtype = mgl_dtype_name(program->weight_dtype);
     if (options->config || options->schedule)
         return mgl_fail(
             err, MGL_USAGE, path,
@@ -385,7 +385,7 @@ static mgl_model_facts gather_facts(const mgl_model *model)
     mgl_vm_facts vm;
     mgl_vm_get_facts(model->vm, &vm);
     return (mgl_model_facts){.device = model->device,
-                             .dtype = mgl_weight_format_name(model->program->weight_format),
+                             .dtype = mgl_dtype_name(model->program->weight_dtype),
                              .vocab = model->program->geometry.vocab,
                              .max_positions = model->checkpoint->graph->max_positions,
                              .capacity = model->tuned.capacity,

@@ -373,7 +373,7 @@ mgl_status mgl_plan_check_machine(const mgl_plan *plan, mgl_error *err)
 }
 
 /* The number formats that a program uses. `bits`: for each operand of each op, one bit for each
- * mgl_dtype of its buffers. `weights`: for each op, one bit for each mgl_weight_format. */
+ * mgl_dtype of its buffers. `weights`: for each op, one bit for each mgl_weight_code. */
 typedef struct formats {
     unsigned bits[MGL_OP_COUNT][MGL_MAX_OPERANDS], weights[MGL_OP_COUNT];
 } formats;
@@ -390,7 +390,7 @@ static void list_formats(const mgl_program *program, formats *out)
                     1u << program->buffers[program->regions[region].buffer].dtype;
         }
         for (int i = task->segments.first; i < task->segments.first + task->segments.count; i++)
-            out->weights[task->op] |= 1u << mgl_segment_format(program, &program->segments[i]);
+            out->weights[task->op] |= 1u << mgl_segment_format(program, &program->segments[i]).code;
     }
 }
 
@@ -402,7 +402,7 @@ mgl_status mgl_plan_check_formats(const mgl_plan *plan, const mgl_plan *other, m
     list_formats(plan->program, &own);
     list_formats(other->program, &wanted);
     for (int op = 0; op < MGL_OP_COUNT; op++) {
-        if (own.weights[op] & ~(wanted.weights[op] | 1u << MGL_FORMAT_F32))
+        if (own.weights[op] & ~(wanted.weights[op] | 1u << MGL_CODE_F32))
             return mgl_fail(err, MGL_BAD_INPUT, mgl_op_get((mgl_op)op)->name,
                             "the weights have a number format that the other plan does not have");
         for (int i = 0; i < MGL_MAX_OPERANDS; i++)

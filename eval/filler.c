@@ -23,8 +23,10 @@ static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
                            const mgl_segment *segment, mgl_synthetic_segment *out, mgl_error *err)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    const bool pair = segment->layout == MGL_LAYOUT_G8X2, half = tensor->format == MGL_FORMAT_F16;
-    if ((tensor->format != MGL_FORMAT_BF16 && !half) || (!pair && segment->layout != MGL_LAYOUT_G8))
+    const bool pair = segment->layout == MGL_LAYOUT_G8X2,
+               half = mgl_weight_format_is(tensor->format, MGL_F16);
+    if ((!mgl_weight_format_is(tensor->format, MGL_BF16) && !half) ||
+        (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
                         "only bf16 and f16 tapes in the layouts g8 and g8x2 are made on the "
                         "device");
@@ -49,7 +51,7 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
                                mgl_error *err)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    if (tensor->format != MGL_FORMAT_BF16)
+    if (!mgl_weight_format_is(tensor->format, MGL_BF16))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name, "only bf16 tapes are described");
     return describe(program, graph, segment, out, err);
 }

@@ -67,10 +67,10 @@ static void put_string(struct sink *s, const char *string)
 static int64_t dtypes_of(const mgl_program *p)
 {
     enum { DTYPES = 1 << 8 };
-    const mgl_dtype numbers = mgl_weight_format_get(p->weight_format)->numbers;
+    const mgl_dtype numbers = p->weight_dtype;
     const int64_t embedding = p->embedding_dtype == numbers ? 0 : 1 + (int64_t)p->embedding_dtype;
     const int64_t exchange = p->exchange_dtype == numbers ? 0 : 1 + (int64_t)p->exchange_dtype;
-    return (exchange * DTYPES + embedding) * DTYPES + (int64_t)p->weight_format;
+    return (exchange * DTYPES + embedding) * DTYPES + (int64_t)p->weight_dtype;
 }
 
 static void put_settings(struct sink *s, const mgl_program *p)
@@ -98,7 +98,7 @@ static void put_tensors(struct sink *s, const mgl_program *p)
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
         put_string(s, t->checkpoint);
-        put(s, t->format);
+        put(s, t->format.code);
         put(s, t->rank);
         put(s, t->rows);
         put(s, t->cols);

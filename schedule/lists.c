@@ -122,7 +122,7 @@ static void copy_first(mgl_program *to, const mgl_program *program)
     to->geometry = program->geometry;
     to->limits = program->limits;
     to->exec = program->exec;
-    to->weight_format = program->weight_format;
+    to->weight_dtype = program->weight_dtype;
     to->embedding_dtype = program->embedding_dtype;
     to->exchange_dtype = program->exchange_dtype;
     to->kv_dtype = program->kv_dtype;

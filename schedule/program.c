@@ -145,7 +145,7 @@ mgl_status mgl_program_add_second(mgl_program *program, mgl_error *err)
     second->target = program->target;
     second->geometry = program->geometry;
     second->exec = program->exec;
-    second->weight_format = program->weight_format;
+    second->weight_dtype = program->weight_dtype;
     second->embedding_dtype = program->embedding_dtype;
     second->exchange_dtype = program->exchange_dtype;
     second->kv_dtype = program->kv_dtype;
@@ -252,8 +252,8 @@ bool mgl_program_has_penalties(const mgl_program *program)
 
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format)
 {
-    bool widens = program->weight_format == MGL_FORMAT_F32 && !strcmp(program->target.arch, "cpu");
-    return format == program->weight_format || widens;
+    bool widens = program->weight_dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
+    return mgl_weight_format_is(format, program->weight_dtype) || widens;
 }
 
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)
@@ -264,23 +264,22 @@ bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)
 
 void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype)
 {
-    const bool found = mgl_weight_format_of(dtype, &program->weight_format);
-    MGL_ASSERT(found);
-    (void)found;
-    program->embedding_dtype = program->exchange_dtype = program->kv_dtype = dtype;
+    MGL_ASSERT(dtype != MGL_I32);
+    program->weight_dtype = program->embedding_dtype = program->exchange_dtype = program->kv_dtype =
+        dtype;
 }
 
 bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype)
 {
-    return mgl_weight_format_is(program->weight_format, dtype) &&
-           program->embedding_dtype == dtype && program->exchange_dtype == dtype &&
-           program->kv_dtype == dtype;
+    return program->weight_dtype == dtype && program->embedding_dtype == dtype &&
+           program->exchange_dtype == dtype && program->kv_dtype == dtype;
 }
 
 bool mgl_program_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
     return !strcmp(a->name, b->name) && !strcmp(a->checkpoint, b->checkpoint) &&
-           a->format == b->format && a->rows == b->rows && a->cols == b->cols && a->rank == b->rank;
+           mgl_weight_format_equal(a->format, b->format) && a->rows == b->rows &&
+           a->cols == b->cols && a->rank == b->rank;
 }
 
 bool mgl_program_same_buffer(const mgl_buffer *a, const mgl_buffer *b)
@@ -324,7 +323,7 @@ static bool equal_tasks(const mgl_task *a, const mgl_task *b)
 
 static bool equal_dtypes(const mgl_program *a, const mgl_program *b)
 {
-    return a->weight_format == b->weight_format && a->embedding_dtype == b->embedding_dtype &&
+    return a->weight_dtype == b->weight_dtype && a->embedding_dtype == b->embedding_dtype &&
            a->exchange_dtype == b->exchange_dtype && a->kv_dtype == b->kv_dtype;
 }
 
@@ -427,7 +426,7 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
 int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segment)
 {
     MGL_ASSERT(segment->tensor >= 0 && segment->tensor < program->tensor_count);
-    const int64_t columns = mgl_weight_format_get(mgl_segment_format(program, segment))->columns;
+    const int64_t columns = mgl_weight_code_columns(mgl_segment_format(program, segment).code);
     return (segment->col_hi - segment->col_lo + columns - 1) / columns;
 }
 

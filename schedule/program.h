@@ -231,10 +231,10 @@ typedef struct mgl_program {
     mgl_geometry geometry;
     mgl_limits limits;
     mgl_exec exec;
-    mgl_weight_format weight_format; /* matrices on tapes; f32 on a CPU: each matrix has its own */
-    mgl_dtype embedding_dtype;       /* the embedding table; f32 on a CPU: any */
-    mgl_dtype exchange_dtype;        /* values that queues exchange, besides f32 */
-    mgl_dtype kv_dtype;              /* of the KV buffers */
+    mgl_dtype weight_dtype;    /* matrices on tapes; f32 on a CPU: each matrix has its own */
+    mgl_dtype embedding_dtype; /* the embedding table; f32 on a CPU: any */
+    mgl_dtype exchange_dtype;  /* values that queues exchange, besides f32 */
+    mgl_dtype kv_dtype;        /* of the KV buffers */
     char
         tuned[MGL_TUNED_NAME + 1]; /* the tuned entry used for lowering (schedule/tuned/tuned.h), or
                                       ""; only records the origin */

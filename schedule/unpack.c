@@ -5,7 +5,7 @@ void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, cons
                     int which, int64_t row, float *to)
 {
     const mgl_weight_format format = mgl_segment_format(program, segment);
-    int64_t columns = mgl_weight_format_get(format)->columns,
+    int64_t columns = mgl_weight_code_columns(format.code),
             width = segment->col_hi - segment->col_lo;
     int64_t blocks = mgl_segment_blocks(program, segment);
     int64_t group = row / MGL_ROW_GROUP;
@@ -15,8 +15,8 @@ void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, cons
                        group * mgl_segment_group_bytes(program, segment) +
                        row % MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES;
     for (int64_t b = 0, done = 0; b < blocks; b++, done += columns)
-        mgl_weight_format_decode(
-            format, to + done,
+        mgl_weight_code_decode(
+            format.code, to + done,
             from + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
                        MGL_BLOCK_BYTES,
             (size_t)(width - done < columns ? width - done : columns));

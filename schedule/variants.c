@@ -153,18 +153,18 @@ static int64_t bounded(int64_t number)
     return number < 0 ? 0 : number < most ? number : most;
 }
 
-/* The format of a product's weights. */
-static const mgl_weight_format_info *weights_of(const mgl_program *program, const mgl_task *task)
+/* The code of a product's weights. */
+static mgl_weight_code weights_of(const mgl_program *program, const mgl_task *task)
 {
-    return mgl_weight_format_get(
-        task->segments.count > 0
-            ? mgl_segment_format(program, &program->segments[task->segments.first])
-            : program->weight_format);
+    return task->segments.count > 0
+               ? mgl_segment_format(program, &program->segments[task->segments.first]).code
+               : (mgl_weight_code)program->weight_dtype;
 }
 
-static int64_t blocks_of(int64_t columns, const mgl_weight_format_info *weights)
+static int64_t blocks_of(int64_t columns, mgl_weight_code weights)
 {
-    return (columns + weights->columns - 1) / weights->columns;
+    const int width = mgl_weight_code_columns(weights);
+    return (columns + width - 1) / width;
 }
 
 static int64_t distance(int64_t a, int64_t b)
@@ -274,19 +274,19 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
 /* Whether a product splits its input into two parts. */
 static bool is_parted(const mgl_program *program, const mgl_task *task, const mgl_region *x)
 {
-    return weights_of(program, task)->numbers != MGL_F32 &&
+    return weights_of(program, task) != MGL_CODE_F32 &&
            mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT &&
            (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
 }
 
-static void measure_input(const mgl_program *program, const mgl_weight_format_info *weights,
-                          int64_t columns, int64_t *d)
+static void measure_input(const mgl_program *program, mgl_weight_code weights, int64_t columns,
+                          int64_t *d)
 {
     const mgl_geometry *m = &program->geometry;
     const int64_t attended = (int64_t)m->heads * m->head_dim, blocks = blocks_of(columns, weights);
     d[MGL_DIMENSION_COLUMNS] = columns;
     d[MGL_DIMENSION_KBLOCKS] = blocks;
-    d[MGL_DIMENSION_BLOCK_COLUMNS] = weights->columns;
+    d[MGL_DIMENSION_BLOCK_COLUMNS] = mgl_weight_code_columns(weights);
     d[MGL_DIMENSION_RUN] = over(blocks + program->exec.warps - 1, program->exec.warps);
     d[MGL_DIMENSION_OFF_HIDDEN] = distance(blocks, blocks_of(m->hidden, weights));
     d[MGL_DIMENSION_OFF_ATTENDED] = distance(blocks, blocks_of(attended, weights));
@@ -299,7 +299,7 @@ static void measure_task(const mgl_program *program, const mgl_task *task,
     int64_t *d = dimensions->of;
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
         return;
-    const mgl_weight_format_info *weights = weights_of(program, task);
+    const mgl_weight_code weights = weights_of(program, task);
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     measure_input(program, weights, bounded(mgl_task_inputs(program, task)), d);
     d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
@@ -309,7 +309,7 @@ static void measure_task(const mgl_program *program, const mgl_task *task,
 void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int parts,
                              mgl_dimensions *dimensions)
 {
-    measure_input(program, mgl_weight_format_get(program->weight_format), columns, dimensions->of);
+    measure_input(program, (mgl_weight_code)program->weight_dtype, columns, dimensions->of);
     dimensions->of[MGL_DIMENSION_PARTS] = parts;
     dimensions->of[MGL_DIMENSION_MERGES] = 0;
 }
@@ -323,9 +323,9 @@ void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int pa
          : false)
 
 /* Unscaled 16-bit weights. */
-static bool is_half(const mgl_weight_format_info *weights)
+static bool is_half(mgl_weight_code weights)
 {
-    return weights->bits == 16 && weights->scale_bytes == 0;
+    return mgl_weight_code_get(weights)->bits == 16;
 }
 
 /* Whether a column allows a dtype. `parted`: whether the input is split, for MGL_TAKES_PARTED. */
@@ -371,10 +371,10 @@ static bool takes_formats(const mgl_program *program, const mgl_variant_info *v,
 {
     const bool parted = d[MGL_DIMENSION_PARTS] == 2;
     int operands[4];
-    const mgl_weight_format_info *weights = weights_of(program, task);
+    const mgl_weight_code weights = weights_of(program, task);
     if (v->weights == MGL_TAKES_HALF && !is_half(weights))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",
-                      weights->name);
+                      mgl_weight_code_name(weights));
     if (!allows(v->cache, program->kv_dtype, false))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes a cache of %s, and the program's is %s",
                       name_of(v->cache, false), mgl_dtype_name(program->kv_dtype));

@@ -105,7 +105,7 @@ static void check_declared(mgl_check *check)
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *tensor = &p->tensors[i];
         bool named = tensor->name && tensor->checkpoint;
-        intact(check, named && (unsigned)tensor->format < MGL_FORMAT_COUNT, "tensor", i);
+        intact(check, named && mgl_weight_format_valid(tensor->format), "tensor", i);
     }
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
@@ -152,7 +152,7 @@ static bool check_pieces(mgl_check *check)
         intact(check, within(p->signals[i], 0, p->counter_count - 1), "signal", i);
     bool ended = memchr(p->target.arch, 0, sizeof p->target.arch) != NULL;
     intact(check,
-           ended && (unsigned)p->weight_format < MGL_FORMAT_COUNT &&
+           ended && (unsigned)p->weight_dtype < MGL_I32 &&
                (unsigned)p->embedding_dtype < MGL_DTYPE_COUNT &&
                (unsigned)p->exchange_dtype < MGL_DTYPE_COUNT &&
                (unsigned)p->kv_dtype < MGL_DTYPE_COUNT,
@@ -185,6 +185,7 @@ static void check_geometry(mgl_check *check)
 
 static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
 {
+    char format[MGL_WEIGHT_FORMAT_TEXT];
     bool ok = within(tensor->rank, 1, 2) && tensor->rows >= 1 && tensor->rows <= MGL_MAX_EXTENT &&
               tensor->cols >= 1 && tensor->cols <= MGL_MAX_EXTENT &&
               (tensor->rank == 2 || tensor->rows == 1);
@@ -193,7 +194,7 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
                          "tensor %.64s: rank %d, %" PRId64 " x %" PRId64 " %s cannot be packed; "
                          "rank 1 or 2 and positive sizes are needed",
                          tensor->name, tensor->rank, tensor->rows, tensor->cols,
-                         mgl_weight_format_name(tensor->format));
+                         mgl_weight_format_print(tensor->format, format));
 }
 
 /* The value of a symbol; -1 for a fixed extent. */

@@ -38,9 +38,9 @@ static void print(const char *name, char to[MGL_FORMATS_TEXT])
 const char *mgl_formats_print_weights(unsigned formats, char to[MGL_FORMATS_TEXT])
 {
     to[0] = 0;
-    for (int i = 0; i < MGL_FORMAT_COUNT; i++)
+    for (int i = 0; i < MGL_CODE_COUNT; i++)
         if (formats & 1u << i)
-            print(mgl_weight_format_name((mgl_weight_format)i), to);
+            print(mgl_weight_code_name((mgl_weight_code)i), to);
     return to;
 }
 
@@ -56,7 +56,7 @@ const char *mgl_formats_print(unsigned dtypes, char to[MGL_FORMATS_TEXT])
 /* The dtype that the weights of a tensor are decoded to. */
 static mgl_dtype numbers_of(const mgl_program_tensor *tensor)
 {
-    return mgl_weight_format_get(tensor->format)->numbers;
+    return mgl_weight_code_get(tensor->format.code)->numbers;
 }
 
 static void list(mgl_check *check)
@@ -64,7 +64,7 @@ static void list(mgl_check *check)
     const mgl_program *p = check->program;
     mgl_formats *formats = &check->verdict->formats;
     for (int i = 0; i < p->segment_count; i++)
-        formats->weights |= 1u << mgl_segment_format(p, &p->segments[i]);
+        formats->weights |= 1u << mgl_segment_format(p, &p->segments[i]).code;
     for (int i = 0; i < p->tensor_count; i++) {
         MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* otherwise MG702 was reported */
         if (check->graph)

@@ -33,7 +33,7 @@ static bool same_settings(const mgl_program *a, const mgl_program *b)
            b->limits.rows == a->limits.second_rows &&
            b->limits.second_rows == a->limits.second_rows &&
            b->limits.first_rows == a->limits.rows && a->exec.page_bytes == b->exec.page_bytes &&
-           a->exec.warps == b->exec.warps && a->weight_format == b->weight_format &&
+           a->exec.warps == b->exec.warps && a->weight_dtype == b->weight_dtype &&
            a->embedding_dtype == b->embedding_dtype && a->exchange_dtype == b->exchange_dtype &&
            a->kv_dtype == b->kv_dtype && a->queue_count == b->queue_count;
 }

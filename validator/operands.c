@@ -160,7 +160,7 @@ static void check_segments(mgl_check *check, int t)
     const mgl_task *task = &p->tasks[t];
     const mgl_op_info *op = mgl_op_get(task->op);
     int most = op->segment_most, count = task->segments.count;
-    char name[MGL_NAME_TEXT];
+    char name[MGL_NAME_TEXT], format[2][MGL_WEIGHT_FORMAT_TEXT];
     if (count > most || count < (most > 0))
         mgl_check_report(check, 108, t, 0, "%s has %d segments; %s takes %d to %d",
                          mgl_check_task(check, t, name), count, op->name, most > 0, most);
@@ -178,17 +178,19 @@ static void check_segments(mgl_check *check, int t)
                                  "%s: tensor %.64s is rank %d %s; a tape holds matrices of the "
                                  "types line's %s, or in f32 on a CPU of any format",
                                  mgl_check_task(check, t, name), tensor->name, tensor->rank,
-                                 mgl_weight_format_name(tensor->format),
-                                 mgl_weight_format_name(p->weight_format));
+                                 mgl_weight_format_print(tensor->format, format[0]),
+                                 mgl_dtype_name(p->weight_dtype));
         }
-        if (s->tensor2 >= 0 && p->tensors[s->tensor].format != p->tensors[s->tensor2].format)
+        if (s->tensor2 >= 0 &&
+            !mgl_weight_format_equal(p->tensors[s->tensor].format, p->tensors[s->tensor2].format))
             mgl_check_report(
                 check, 105, t, 0,
                 "%s: tensors %.64s and %.64s share a segment, so they need one format, "
                 "and they are %s and %s",
                 mgl_check_task(check, t, name), p->tensors[s->tensor].name,
-                p->tensors[s->tensor2].name, mgl_weight_format_name(p->tensors[s->tensor].format),
-                mgl_weight_format_name(p->tensors[s->tensor2].format));
+                p->tensors[s->tensor2].name,
+                mgl_weight_format_print(p->tensors[s->tensor].format, format[0]),
+                mgl_weight_format_print(p->tensors[s->tensor2].format, format[1]));
     }
 }
 

@@ -22,7 +22,7 @@ typedef struct mgl_diagnostic {
     bool warning; /* added by a later step to an accepted program; the validator adds no warnings */
 } mgl_diagnostic;
 
-/* The number formats of a program, as bit sets: bit 1 << mgl_weight_format for the weights, bit 1
+/* The number formats of a program, as bit sets: bit 1 << mgl_weight_code for the weights, bit 1
  * << mgl_dtype for the others. All are empty if an earlier pass found a fault. */
 typedef struct mgl_formats {
     unsigned checkpoint; /* of the model's tensors that the program names; empty without a graph */

@@ -64,8 +64,8 @@ static int compare_entries(const void *a, const void *b)
 /* Whether both are the same weights in the same format. */
 static bool is_same_tensor(const mgl_program_tensor *a, const mgl_program_tensor *b)
 {
-    return a->format == b->format && a->rank == b->rank && a->rows == b->rows &&
-           a->cols == b->cols && !strcmp(a->checkpoint, b->checkpoint);
+    return mgl_weight_format_equal(a->format, b->format) && a->rank == b->rank &&
+           a->rows == b->rows && a->cols == b->cols && !strcmp(a->checkpoint, b->checkpoint);
 }
 
 static int find_tensor(const mgl_program *program, const mgl_program_tensor *tensor)

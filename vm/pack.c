@@ -91,8 +91,8 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     const mgl_weight_format format = tensor->format;
-    size_t row_bytes = (size_t)mgl_weight_format_bytes(format, tensor->cols);
-    size_t width = (size_t)mgl_weight_format_bytes(format, segment->col_hi - segment->col_lo);
+    size_t row_bytes = (size_t)mgl_weight_code_bytes(format.code, tensor->cols);
+    size_t width = (size_t)mgl_weight_code_bytes(format.code, segment->col_hi - segment->col_lo);
     size_t tail = width % MGL_BLOCK_ROW_BYTES;
     int64_t blocks = mgl_segment_blocks(program, segment);
     int64_t whole = (int64_t)(width / MGL_BLOCK_ROW_BYTES);
@@ -100,7 +100,7 @@ static void pack_group(const mgl_program *program, const mgl_segment *segment, c
     if (count < MGL_ROW_GROUP || tail)
         memset(to, 0, (size_t)blocks * MGL_BLOCK_BYTES);
     for (int64_t b = 0; b < blocks; b++) {
-        const char *from = rows + (size_t)mgl_weight_format_bytes(format, segment->col_lo) +
+        const char *from = rows + (size_t)mgl_weight_code_bytes(format.code, segment->col_lo) +
                            (size_t)b * MGL_BLOCK_ROW_BYTES;
         char *at = to + (int64_t)mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b) *
                             MGL_BLOCK_BYTES;
@@ -134,8 +134,8 @@ static size_t find_not_finite(const void *from, mgl_dtype dtype, size_t n)
 static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, const void *raw,
                                const void *packed, int64_t row, int64_t count, mgl_error *err)
 {
-    const mgl_weight_format_info *format = mgl_weight_format_get(t->format);
-    size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, format->numbers, n);
+    const mgl_weight_code_info *code = mgl_weight_code_get(t->format.code);
+    size_t n = (size_t)(count * t->cols), at = find_not_finite(packed, code->numbers, n);
     if (at == n)
         return MGL_OK;
     const long long place[2] = {(long long)(row + (int64_t)at / t->cols),
@@ -150,7 +150,7 @@ static mgl_status check_finite(const mgl_program_tensor *t, mgl_dtype stored, co
     return mgl_fail(err, MGL_BAD_INPUT, t->checkpoint,
                     "row %lld, column %lld is %.9g, which is too large for %s; lower with dtype "
                     "%s, in which the checkpoint has it",
-                    place[0], place[1], (double)value, format->name, mgl_dtype_name(stored));
+                    place[0], place[1], (double)value, code->name, mgl_dtype_name(stored));
 }
 
 /* Reads `count` rows of a tensor, at most stage->rows, in the tensor's format. *out points into the
@@ -165,8 +165,8 @@ static mgl_status read_rows(const mgl_program *program, const mgl_graph *graph, 
     const bool as_stored = mgl_weight_format_is(t->format, stored);
     *out = as_stored ? stage->raw : stage->converted;
     if (!status && !as_stored)
-        mgl_weight_format_encode(t->format, stage->converted, stage->raw, stored,
-                                 (size_t)(count * t->cols));
+        mgl_weight_code_encode(t->format.code, stage->converted, stage->raw, stored,
+                               (size_t)(count * t->cols));
     if (status || graph->any_numbers)
         return status;
     return check_finite(t, stored, stage->raw, *out, row, count, err);
@@ -178,7 +178,7 @@ static void pack_groups(const mgl_program *program, const mgl_segment *segment, 
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     size_t group_bytes =
-        MGL_ROW_GROUP * (size_t)mgl_weight_format_bytes(tensor->format, tensor->cols);
+        MGL_ROW_GROUP * (size_t)mgl_weight_code_bytes(tensor->format.code, tensor->cols);
     for (; count > 0; count -= MGL_ROW_GROUP, rows += group_bytes, to += stride)
         pack_group(program, segment, rows, count < MGL_ROW_GROUP ? (int)count : MGL_ROW_GROUP, to);
 }
@@ -246,7 +246,7 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
         status = read_rows(program, graph, buffer->tensor, source, row, count, &stage, &rows, err);
         if (!status)
             mgl_convert(to + (size_t)(row - lo) * row_bytes, buffer->dtype, rows,
-                        mgl_weight_format_get(t->format)->numbers, (size_t)(count * t->cols));
+                        mgl_weight_code_get(t->format.code)->numbers, (size_t)(count * t->cols));
     }
     stage_close(&stage);
     return status;

@@ -117,11 +117,11 @@ static bool same_limits(const mgl_limits *a, const mgl_limits *b)
 /* Whether every tensor that both programs use has the same format. */
 static bool same_formats(const mgl_program *a, const mgl_program *b)
 {
-    bool same = a->weight_format == b->weight_format && a->embedding_dtype == b->embedding_dtype &&
+    bool same = a->weight_dtype == b->weight_dtype && a->embedding_dtype == b->embedding_dtype &&
                 a->exchange_dtype == b->exchange_dtype && a->kv_dtype == b->kv_dtype;
     for (int i = 0; i < a->tensor_count && same; i++)
         for (int j = 0; j < b->tensor_count && same; j++)
-            same = a->tensors[i].format == b->tensors[j].format ||
+            same = mgl_weight_format_equal(a->tensors[i].format, b->tensors[j].format) ||
                    strcmp(a->tensors[i].checkpoint, b->tensors[j].checkpoint) != 0;
     return same;
 }
@@ -172,7 +172,7 @@ static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, i
         err, MGL_BAD_INPUT, where,
         "the likelihood of the token at position %d is not a number: the model computes "
         "values too large for %s; check the checkpoint, or take another dtype",
-        position, mgl_weight_format_name(vm->program->weight_format));
+        position, mgl_dtype_name(vm->program->weight_dtype));
 }
 
 /* First scored position of a sequence whose log-probability is NaN or infinite; 0: none. */

@@ -26,9 +26,9 @@ static void put_diagnostic(mgl_json_out *out, const mgl_diagnostic *diagnostic)
 static void put_weights(mgl_json_out *out, unsigned formats)
 {
     mgl_json_out_array(out, "weights");
-    for (int i = 0; i < MGL_FORMAT_COUNT; i++)
+    for (int i = 0; i < MGL_CODE_COUNT; i++)
         if (formats & 1u << i)
-            mgl_json_out_string(out, NULL, mgl_weight_format_name((mgl_weight_format)i));
+            mgl_json_out_string(out, NULL, mgl_weight_code_name((mgl_weight_code)i));
     mgl_json_out_close_array(out);
 }
 

@@ -268,8 +268,8 @@ static void print_image(const mgl_image *image)
     const mgl_limits *limits = &program->limits;
     mgl_cli_printf("%-14sfor %s:%d, %s, %d positions, %d %s in a launch", "compiled",
                    program->target.arch, program->target.queues,
-                   mgl_weight_format_name(program->weight_format), limits->capacity,
-                   limits->sequences, limits->sequences == 1 ? "reply" : "replies");
+                   mgl_dtype_name(program->weight_dtype), limits->capacity, limits->sequences,
+                   limits->sequences == 1 ? "reply" : "replies");
     if (program->second)
         mgl_cli_printf(", task lists of %d and %d rows", limits->rows, limits->second_rows);
     mgl_cli_put("; kernels:");
@@ -399,7 +399,7 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
     mgl_json_out_object(out, "compiled");
     mgl_json_out_string(out, "arch", program->target.arch);
     mgl_json_out_int(out, "queues", program->target.queues);
-    mgl_json_out_string(out, "dtype", mgl_weight_format_name(program->weight_format));
+    mgl_json_out_string(out, "dtype", mgl_dtype_name(program->weight_dtype));
     mgl_json_out_int(out, "capacity", program->limits.capacity);
     mgl_json_out_int(out, "sequences", program->limits.sequences);
     mgl_json_out_int(out, "rows", program->limits.rows);

@@ -237,7 +237,7 @@ static void put_object(const traced *t, const mgl_trace_summary *summaries)
     mgl_json_out_begin(&out, "megalith.trace/1");
     mgl_json_out_string(&out, "model", t->name);
     mgl_json_out_string(&out, "device", facts.device);
-    mgl_json_out_string(&out, "dtype", mgl_weight_format_name(t->program->weight_format));
+    mgl_json_out_string(&out, "dtype", mgl_dtype_name(t->program->weight_dtype));
     mgl_json_out_string(&out, "file", t->options->output.value);
     mgl_json_out_int(&out, "queues", t->program->queue_count);
     mgl_json_out_real(&out, "us_per_token", t->us_per_token);

@@ -107,11 +107,11 @@ static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_wei
 /* The format of a matrix: the program's format, or in f32 on a CPU the checkpoint's. */
 static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
 {
-    mgl_weight_format own = MGL_FORMAT_COUNT;
-    if (tensor >= 0 && mgl_weight_format_of(w->graph->tensors[tensor].dtype, &own) &&
-        mgl_program_takes_format(w->program, own))
-        return own;
-    return w->program->weight_format;
+    const mgl_weight_format usual = mgl_weight_format_of(w->program->weight_dtype);
+    if (tensor < 0)
+        return usual;
+    const mgl_weight_format own = mgl_weight_format_of(w->graph->tensors[tensor].dtype);
+    return mgl_program_takes_format(w->program, own) ? own : usual;
 }
 
 /* Declares the weight of the product that makes a value. */
@@ -132,8 +132,8 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
     if (l->gate < 0 || l->up < 0)
         return;
     mgl_program_tensor *gate = &w->program->tensors[l->gate], *up = &w->program->tensors[l->up];
-    if (gate->format != up->format)
-        gate->format = up->format = w->program->weight_format;
+    if (!mgl_weight_format_equal(gate->format, up->format))
+        gate->format = up->format = mgl_weight_format_of(w->program->weight_dtype);
 }
 
 /* Declares a buffer. `extents` may contain the negative symbols below instead of numbers. */
@@ -161,7 +161,7 @@ static int declare(mgl_lowering *w, const char *name, mgl_space space, mgl_dtype
 static int declare_vector(mgl_lowering *w, const char *tensor, const char *name, int node)
 {
     int source = tensor_of(w->graph, node);
-    int index = declare_tensor(w, tensor, source, MGL_FORMAT_F32);
+    int index = declare_tensor(w, tensor, source, mgl_weight_format_of(MGL_F32));
     mgl_buffer buffer = {.name = name,
                          .space = MGL_SPACE_CONST,
                          .dtype = MGL_F32,
@@ -278,9 +278,7 @@ static void declare_constants(mgl_lowering *w, int embed_node)
     const mgl_geometry *m = &w->program->geometry;
     int table = tensor_of(w->graph, embed_node);
     const mgl_dtype dtype = table_dtype(w, table);
-    mgl_weight_format format = w->program->weight_format;
-    (void)mgl_weight_format_of(dtype, &format);
-    int embed = declare_tensor(w, "embed", table, format);
+    int embed = declare_tensor(w, "embed", table, mgl_weight_format_of(dtype));
     mgl_buffer embedding = {.name = "embedding",
                             .space = MGL_SPACE_CONST,
                             .dtype = dtype,
@@ -458,7 +456,7 @@ void mgl_lowering_declare(mgl_lowering *w)
     w->g = declare_vector(w, "norm", "g", norm);
     int table = tensor_of(graph, head);
     bool shared = head >= 0 && table == tensor_of(graph, embed) && w->program->tensor_count > 0 &&
-                  w->program->tensors[0].format == format_of(w, table);
+                  mgl_weight_format_equal(w->program->tensors[0].format, format_of(w, table));
     w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
     declare_activations(w);
     declare_io(w);

@@ -301,7 +301,7 @@ static void copy_settings(mgl_program *to, const mgl_program *from)
     to->geometry = from->geometry;
     to->limits = from->limits;
     to->exec = from->exec;
-    to->weight_format = from->weight_format;
+    to->weight_dtype = from->weight_dtype;
     to->embedding_dtype = from->embedding_dtype;
     to->exchange_dtype = from->exchange_dtype;
     to->kv_dtype = from->kv_dtype;

@@ -22,27 +22,28 @@ bool mgl_text_read_dtype(mgl_text_parser *p, mgl_dtype *out)
                          "unknown dtype `%s`; known: f32, bf16, f16, i32", name);
 }
 
-/* "f32, bf16, ...": the list of formats, for a message. */
-static void list_formats(char *to, size_t size)
+/* "f32, bf16, ...": the list of codes, for a message. */
+static void list_codes(char *to, size_t size)
 {
     size_t n = 0;
-    for (int i = 0; i < MGL_FORMAT_COUNT && n < size; i++)
+    for (int i = 0; i < MGL_CODE_COUNT && n < size; i++)
         n += (size_t)snprintf(to + n, size - n, "%s%s", i ? ", " : "",
-                              mgl_weight_format_name((mgl_weight_format)i));
+                              mgl_weight_code_name((mgl_weight_code)i));
 }
 
 bool mgl_text_read_format(mgl_text_parser *p, mgl_weight_format *out)
 {
     mgl_word w;
-    char name[MGL_SCAN_NAME + 1], formats[100], wanted[128];
-    list_formats(formats, sizeof formats);
-    snprintf(wanted, sizeof wanted, "a format (%s)", formats);
+    char name[MGL_SCAN_NAME + 1], codes[100], wanted[128];
+    list_codes(codes, sizeof codes);
+    snprintf(wanted, sizeof wanted, "a format (%s)", codes);
+    *out = (mgl_weight_format){0};
     if (!mgl_scan_word(p->scan, wanted, &w))
         return false;
     snprintf(name, sizeof name, "%.*s", w.length, w.at);
-    return mgl_weight_format_parse(name, out) ||
+    return mgl_weight_code_parse(name, &out->code) ||
            mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s", name,
-                         formats);
+                         codes);
 }
 
 /* ---- statements -------------------------------------------------------------------------- */
@@ -132,11 +133,12 @@ static bool read_stream(mgl_text_parser *p, mgl_exec *exec)
 static bool read_types(mgl_text_parser *p)
 {
     mgl_program *program = p->program;
+    mgl_weight_format weights;
     if (!expect_statement(p, "types") || !mgl_scan_expect_word(p->scan, "weights") ||
-        !mgl_text_read_format(p, &program->weight_format))
+        !mgl_text_read_format(p, &weights))
         return false;
-    program->embedding_dtype = program->exchange_dtype =
-        mgl_weight_format_get(program->weight_format)->numbers;
+    program->weight_dtype = program->embedding_dtype = program->exchange_dtype =
+        mgl_weight_code_get(weights.code)->numbers;
     if (mgl_scan_take_word(p->scan, "embedding") &&
         !mgl_text_read_dtype(p, &program->embedding_dtype))
         return false;

@@ -47,8 +47,8 @@
 /*
  * OP is a name of instructions/ops.def. VARIANT is a name of schedule/variants.def
  * (`norm_linear.skinny`), omitted for general. SPACE is a name of MGL_SPACES, DTYPE of MGL_DTYPES,
- * FORMAT of schedule/formats.def. LAYOUT is g8, or g8x2 for two tensors, joined by `|`. A STRING is
- * in double quotes, with \" and \\ for these two characters and \xNN for control bytes. FLOAT is
+ * FORMAT of base/weight_codes.def. LAYOUT is g8, or g8x2 for two tensors, joined by `|`. A STRING
+ * is in double quotes, with \" and \\ for these two characters and \xNN for control bytes. FLOAT is
  * the shortest decimal that reads back as the same float.
  */
 #include "schedule/schedule.h"
@@ -93,11 +93,10 @@ static void put_string(mgl_text *out, const char *string)
 /* Fields equal to the numbers of the weights are omitted. */
 static void put_types(const mgl_program *program, mgl_text *out)
 {
-    const mgl_weight_format_info *weights = mgl_weight_format_get(program->weight_format);
-    mgl_text_format(out, "\ntypes weights %s", weights->name);
-    if (program->embedding_dtype != weights->numbers)
+    mgl_text_format(out, "\ntypes weights %s", mgl_dtype_name(program->weight_dtype));
+    if (program->embedding_dtype != program->weight_dtype)
         mgl_text_format(out, " embedding %s", mgl_dtype_name(program->embedding_dtype));
-    if (program->exchange_dtype != weights->numbers)
+    if (program->exchange_dtype != program->weight_dtype)
         mgl_text_format(out, " exchange %s", mgl_dtype_name(program->exchange_dtype));
     mgl_text_format(out, " cache %s\n", mgl_dtype_name(program->kv_dtype));
 }
@@ -140,7 +139,9 @@ static void put_header(const mgl_program *program, mgl_text *out)
 
 static void put_tensor(const mgl_program_tensor *tensor, mgl_text *out)
 {
-    mgl_text_format(out, "tensor %s %s [", tensor->name, mgl_weight_format_name(tensor->format));
+    char format[MGL_WEIGHT_FORMAT_TEXT];
+    mgl_text_format(out, "tensor %s %s [", tensor->name,
+                    mgl_weight_format_print(tensor->format, format));
     if (tensor->rank == 2) {
         put_number(out, tensor->rows);
         mgl_text_put(out, ",");

@@ -113,7 +113,7 @@ static void change_settings(void)
     CHANGE(exec.flight_bytes, 0);
     CHANGE(exec.pending_bytes, 0);
     CHANGE(exec.prefetch_bytes, 0);
-    CHANGE(weight_format, 0);
+    CHANGE(weight_dtype, 0);
     CHANGE(embedding_dtype, 0);
     CHANGE(exchange_dtype, 0);
     CHANGE(kv_dtype, 0);
@@ -130,7 +130,7 @@ static void change_declarations(void)
         program->tensors[i].checkpoint = name + 1;
         expect_change("checkpoint", i);
         program->tensors[i].checkpoint = name;
-        CHANGE(tensors[i].format, i);
+        CHANGE(tensors[i].format.code, i);
         CHANGE(tensors[i].rank, i);
         CHANGE(tensors[i].rows, i);
         CHANGE(tensors[i].cols, i);

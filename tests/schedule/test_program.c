@@ -15,7 +15,8 @@ START_TEST(building_keeps_order_and_runs)
     ck_assert_int_eq(mgl_program_new(&p, NULL), MGL_OK);
     char name[] = "x";
     mgl_buffer buffer = {.name = name, .rank = 1, .extents = {{MGL_FIXED, 8}}, .sets = 1};
-    ck_assert_int_eq(mgl_program_add_tensor(p, "w", "model.w", MGL_FORMAT_F32, 2, 8, 8), 0);
+    ck_assert_int_eq(
+        mgl_program_add_tensor(p, "w", "model.w", mgl_weight_format_of(MGL_F32), 2, 8, 8), 0);
     ck_assert_int_eq(mgl_program_add_buffer(p, &buffer), 0);
     name[0] = 'y';
     ck_assert_str_eq(p->buffers[0].name, "x"); /* a copy */
@@ -135,23 +136,23 @@ END_TEST
 START_TEST(bytes_of_a_segment)
 {
     static const struct {
-        mgl_weight_format format;
+        mgl_weight_code code;
         mgl_layout layout;
         int64_t rows, cols, bytes;
     } cases[] = {
         /* groups of 8 rows x blocks of 64 bytes of each row x 512 bytes */
-        {MGL_FORMAT_BF16, MGL_LAYOUT_G8, 8, 32, 512},
-        {MGL_FORMAT_BF16, MGL_LAYOUT_G8, 9, 32, 1024},
-        {MGL_FORMAT_BF16, MGL_LAYOUT_G8, 8, 33, 1024},
-        {MGL_FORMAT_F16, MGL_LAYOUT_G8, 1, 1, 512},
-        {MGL_FORMAT_F32, MGL_LAYOUT_G8, 8, 16, 512},
-        {MGL_FORMAT_F32, MGL_LAYOUT_G8, 8, 17, 1024},
-        {MGL_FORMAT_BF16, MGL_LAYOUT_G8X2, 8, 32, 1024},
-        {MGL_FORMAT_F32, MGL_LAYOUT_G8X2, 20, 40, 9216},
-        {MGL_FORMAT_BF16, MGL_LAYOUT_G8, 1213, 256, 622592},
+        {MGL_CODE_BF16, MGL_LAYOUT_G8, 8, 32, 512},
+        {MGL_CODE_BF16, MGL_LAYOUT_G8, 9, 32, 1024},
+        {MGL_CODE_BF16, MGL_LAYOUT_G8, 8, 33, 1024},
+        {MGL_CODE_F16, MGL_LAYOUT_G8, 1, 1, 512},
+        {MGL_CODE_F32, MGL_LAYOUT_G8, 8, 16, 512},
+        {MGL_CODE_F32, MGL_LAYOUT_G8, 8, 17, 1024},
+        {MGL_CODE_BF16, MGL_LAYOUT_G8X2, 8, 32, 1024},
+        {MGL_CODE_F32, MGL_LAYOUT_G8X2, 20, 40, 9216},
+        {MGL_CODE_BF16, MGL_LAYOUT_G8, 1213, 256, 622592},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        mgl_program_tensor tensor = {.format = cases[i].format};
+        mgl_program_tensor tensor = {.format.code = cases[i].code};
         mgl_program p = {.tensors = &tensor, .tensor_count = 1};
         mgl_segment segment = {.layout = cases[i].layout, /* both of tensor 0 */
                                .row_lo = 16,

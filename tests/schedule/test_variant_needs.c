@@ -148,7 +148,7 @@ START_TEST(inputs_have_widths_and_formats)
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
                      "takes a flag region as x, but the program's is not one");
     x->flag = true;
-    p->tensors[p->segments[task->segments.first].tensor].format = MGL_FORMAT_F32;
+    p->tensors[p->segments[task->segments.first].tensor].format = mgl_weight_format_of(MGL_F32);
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BY_ROWS),
                      "takes 16-bit weights, and the program's are f32");
     mgl_program_free(p);

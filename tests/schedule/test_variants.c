@@ -150,7 +150,7 @@ static mgl_variant expected_product(const mgl_program *p, const mgl_task *task)
     const struct product x = product_of(p, task);
     const int rows = p->limits.rows;
     int skinny = 0, batch = 0;
-    if (p->weight_format == MGL_FORMAT_F32)
+    if (p->weight_dtype == MGL_F32)
         return MGL_VARIANT_GENERAL;
     for (int count = 1; count <= rows; count++) {
         skinny += is_skinny(p, &x, count);
@@ -202,7 +202,7 @@ static bool is_tiled(const mgl_program *p)
 /* One row by flags throughout. */
 static bool is_plain(const mgl_program *p)
 {
-    bool plain = p->limits.rows == 1 && p->weight_format != MGL_FORMAT_F32 && is_tiled(p) &&
+    bool plain = p->limits.rows == 1 && p->weight_dtype != MGL_F32 && is_tiled(p) &&
                  ring_suits(p) && p->geometry.heads / p->geometry.kv_heads <= 4;
     for (int i = 0; i < p->task_count && plain; i++) {
         const mgl_task *task = &p->tasks[i];

@@ -24,7 +24,7 @@ list() {
         eval/reference.{c,h} eval/cuda/reference.cuh
     # what stands between a program and its weights, poison and guards
     printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
-        schedule/formats.{c,def,h}
+        base/weight_format.{c,h} base/weight_codes.def schedule/formats.{c,h}
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/candidates/gate.{c,h} autotune/candidates/subject.c \
         autotune/runner/runner_{check,look,pair,real,under}.c autotune/search/campaign_{control,final,measure,trial}.c autotune/search/measure.{c,h} \

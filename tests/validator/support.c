@@ -123,7 +123,7 @@ mgl_program *copy_without(const mgl_program *from, enum piece piece, int index)
     to->geometry = from->geometry;
     to->limits = from->limits;
     to->exec = from->exec;
-    to->weight_format = from->weight_format;
+    to->weight_dtype = from->weight_dtype;
     to->embedding_dtype = from->embedding_dtype;
     to->exchange_dtype = from->exchange_dtype;
     to->kv_dtype = from->kv_dtype;

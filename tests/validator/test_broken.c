@@ -97,7 +97,7 @@ static const struct field fields[] = {
     HEADER(exec.flight_bytes),
     HEADER(exec.pending_bytes),
     HEADER(exec.prefetch_bytes),
-    HEADER(weight_format),
+    HEADER(weight_dtype),
     HEADER(embedding_dtype),
     HEADER(exchange_dtype),
     HEADER(kv_dtype),

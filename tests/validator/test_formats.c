@@ -48,7 +48,7 @@ START_TEST(a_verdict_names_the_formats)
     mgl_program *program = lowered_with(graph, 2, 1, 1, MGL_F16);
     mgl_verdict verdict = verdict_of(program, graph);
     ck_assert_uint_eq(verdict.formats.checkpoint, bit(MGL_BF16));
-    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_FORMAT_F16);
+    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_CODE_F16);
     ck_assert_uint_eq(verdict.formats.embedding, bit(MGL_F16));
     ck_assert_uint_eq(verdict.formats.exchange, bit(MGL_F32));
     ck_assert_uint_eq(verdict.formats.cache, bit(MGL_F16));
@@ -65,7 +65,7 @@ START_TEST(nothing_is_lossy_without_a_checkpoint)
     mgl_verdict verdict = strict_verdict_of(program, NULL);
     ck_assert(verdict.accepted);
     ck_assert_uint_eq(verdict.formats.checkpoint, 0);
-    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_FORMAT_F16);
+    ck_assert_uint_eq(verdict.formats.weights, 1u << MGL_CODE_F16);
     mgl_verdict_clear(&verdict);
     mgl_program_free(program);
     mgl_graph_free(graph);

@@ -204,8 +204,8 @@ static void edit_tensors(void)
 {
     const mgl_program *p = original;
     for (int i = 0; i < p->tensor_count; i++) {
-        for (int v = 0; v <= MGL_FORMAT_COUNT; v++)
-            EDIT(tensors[i].format, (mgl_weight_format)v, "format of tensor", i);
+        for (int v = 0; v <= MGL_CODE_COUNT; v++)
+            EDIT(tensors[i].format.code, (mgl_weight_code)v, "format of tensor", i);
         for (int m = 0; m < MOVES; m++) {
             EDIT(tensors[i].rows, p->tensors[i].rows + moves[m], "rows of tensor", i);
             EDIT(tensors[i].cols, p->tensors[i].cols + moves[m], "cols of tensor", i);
@@ -237,9 +237,8 @@ static void edit_header(void)
             EDIT(queues[q].tape_pad, p->queues[q].tape_pad + 512 * moves[m], "pad", q);
         }
     }
-    for (int v = 0; v <= MGL_FORMAT_COUNT; v++)
-        EDIT(weight_format, (mgl_weight_format)v, "weight_format", 0);
     for (int v = 0; v < MGL_DTYPE_COUNT; v++) {
+        EDIT(weight_dtype, (mgl_dtype)v, "weight_dtype", 0);
         EDIT(embedding_dtype, (mgl_dtype)v, "embedding_dtype", 0);
         EDIT(exchange_dtype, (mgl_dtype)v, "exchange_dtype", 0);
         EDIT(kv_dtype, (mgl_dtype)v, "kv_dtype", 0);

@@ -116,7 +116,7 @@ static void check_prompt(const golden_model *m, const cJSON *golden, double gap,
         ck_assert_msg(at < gap, "%s: token %d is %d, not %d, where the gap is %g", m->name, i,
                       report.output[0][i], wanted[i], at);
         printf("%s %s: parts at token %d, where the gap of the two best logits is %g\n", m->name,
-               mgl_weight_format_name(m->program->weight_format), i, at);
+               mgl_dtype_name(m->program->weight_dtype), i, at);
         return;
     }
     ck_assert_int_eq(report.produced[0], count);
@@ -200,8 +200,7 @@ void golden_check_likelihood(const golden_model *m, double tolerance)
     int tokens;
     double nll = likelihood(m, &tokens);
     ck_assert_int_eq(tokens, (int)mgl_json_member(golden, "tokens")->valuedouble);
-    printf("%s %s: nll %.6f, %.2e from %.6f\n", m->name,
-           mgl_weight_format_name(m->program->weight_format), nll, fabs(nll / wanted - 1.0),
-           wanted);
+    printf("%s %s: nll %.6f, %.2e from %.6f\n", m->name, mgl_dtype_name(m->program->weight_dtype),
+           nll, fabs(nll / wanted - 1.0), wanted);
     ck_assert_double_le(fabs(nll / wanted - 1.0), tolerance);
 }

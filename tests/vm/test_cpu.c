@@ -192,7 +192,7 @@ START_TEST(the_embedding_has_a_format_of_its_own)
     prompt_logits(program, graph, wanted);
     mgl_buffer *table = buffer_of(program, "embedding");
     program->embedding_dtype = table->dtype = MGL_F32;
-    program->tensors[table->tensor].format = MGL_FORMAT_F32;
+    program->tensors[table->tensor].format = mgl_weight_format_of(MGL_F32);
     prompt_logits(program, graph, found);
     ck_assert_mem_eq(wanted, found, sizeof wanted);
     mgl_program_free(program);

@@ -27,8 +27,9 @@ static void read_row(const mgl_program *program, const mgl_graph *graph, int ten
     const mgl_program_tensor *t = &program->tensors[tensor];
     int index = mgl_graph_find_tensor(graph, t->checkpoint);
     ok(graph->read(graph, index, row, 1, raw, &err), err);
-    mgl_weight_format_encode(t->format, packed, raw, graph->tensors[index].dtype, (size_t)t->cols);
-    mgl_weight_format_decode(t->format, to, packed, (size_t)t->cols);
+    mgl_weight_code_encode(t->format.code, packed, raw, graph->tensors[index].dtype,
+                           (size_t)t->cols);
+    mgl_weight_code_decode(t->format.code, to, packed, (size_t)t->cols);
 }
 
 static void check_segment(const mgl_program *program, const mgl_graph *graph,
@@ -77,15 +78,15 @@ START_TEST(unpacking_is_the_inverse)
 END_TEST
 
 /* A program of one queue and one task with one segment of k_proj, or of gate and up. */
-static mgl_program *one_segment(const mgl_graph *graph, mgl_weight_format format,
-                                mgl_segment segment)
+static mgl_program *one_segment(const mgl_graph *graph, mgl_dtype dtype, mgl_segment segment)
 {
     mgl_error err;
     mgl_program *program;
     const mgl_geometry *m = &graph->geometry;
     ok(mgl_program_new(&program, &err), err);
     program->geometry = *m;
-    program->weight_format = format;
+    program->weight_dtype = dtype;
+    const mgl_weight_format format = mgl_weight_format_of(dtype);
     program->exec.warps = 1; /* which leaves the blocks in their order */
     if (segment.layout == MGL_LAYOUT_G8) {
         mgl_program_add_tensor(program, "k", "model.layers.0.self_attn.k_proj.weight", format, 2,
@@ -117,7 +118,7 @@ START_TEST(bytes_lie_where_the_layout_says)
                            .col_lo = 3,
                            .col_hi = 36,
                            .offset = 1024};
-    mgl_program *program = one_segment(graph, MGL_FORMAT_F32, segment);
+    mgl_program *program = one_segment(graph, MGL_F32, segment);
     int64_t blocks = 3 /* 33 columns of 16 */, groups = pair ? 6 : 2, tensors = pair ? 2 : 1;
     int64_t bytes = program->queues[0].tape_bytes;
     ck_assert_int_eq(mgl_segment_bytes(program, &segment), groups * blocks * 512 * tensors);
@@ -152,7 +153,7 @@ START_TEST(the_layout_has_a_number)
                            .layout = _i ? MGL_LAYOUT_G8X2 : MGL_LAYOUT_G8,
                            .row_hi = 30,
                            .col_hi = 72};
-    mgl_program *program = one_segment(graph, MGL_FORMAT_BF16, segment);
+    mgl_program *program = one_segment(graph, MGL_BF16, segment);
     program->exec.warps = 2;
     size_t bytes = (size_t)program->queues[0].tape_bytes;
     char *tape = mgl_alloc_zero(bytes, 1);

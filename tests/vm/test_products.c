@@ -61,24 +61,24 @@ static int64_t groups_of(const struct problem *p)
 /* Where a weight lies: [row group][place of its k block][8 rows][64 bytes]. */
 static char *weight_at(const struct problem *p, int64_t row, int64_t column)
 {
-    int64_t columns = mgl_weight_format_get(p->w.format)->columns, block = column / columns;
+    int64_t columns = mgl_weight_code_columns(p->w.format.code), block = column / columns;
     int64_t place = p->place ? p->place[block] : block;
     return p->tape + row / 8 * (int64_t)p->w.group_stride + place * 512 + row % 8 * 64 +
-           mgl_weight_format_bytes(p->w.format, column % columns);
+           mgl_weight_code_bytes(p->w.format.code, column % columns);
 }
 
 static void set_weight(struct problem *p, int64_t row, int64_t column, float value)
 {
-    mgl_weight_format_encode(p->w.format, weight_at(p, row, column), &value, MGL_F32, 1);
-    mgl_weight_format_decode(p->w.format, p->weights + row * p->width + column,
-                             weight_at(p, row, column), 1);
+    mgl_weight_code_encode(p->w.format.code, weight_at(p, row, column), &value, MGL_F32, 1);
+    mgl_weight_code_decode(p->w.format.code, p->weights + row * p->width + column,
+                           weight_at(p, row, column), 1);
 }
 
 /* All zeros; `warps` 0: the blocks in their order. */
-static struct problem make_zeros(mgl_weight_format format, int64_t outputs, int64_t inputs,
-                                 int rows, int warps)
+static struct problem make_zeros(mgl_weight_code code, int64_t outputs, int64_t inputs, int rows,
+                                 int warps)
 {
-    int64_t columns = mgl_weight_format_get(format)->columns;
+    int64_t columns = mgl_weight_code_columns(code);
     struct problem p = {.outputs = outputs, .inputs = inputs, .rows = rows};
     int64_t blocks = (inputs + columns - 1) / columns;
     size_t stride = (size_t)blocks * MGL_BLOCK_BYTES;
@@ -90,16 +90,16 @@ static struct problem make_zeros(mgl_weight_format format, int64_t outputs, int6
         for (int64_t b = 0; b < blocks; b++)
             p.place[b] = mgl_tape_place_of_block((int)blocks, warps, (int)b);
     }
-    p.w = (mgl_matrix){p.tape, stride, p.place, (int)blocks, format};
+    p.w = (mgl_matrix){p.tape, stride, p.place, (int)blocks, {code}};
     p.weights = mgl_alloc_zero((size_t)(groups_of(&p) * 8 * p.width), sizeof(float));
     p.x = mgl_alloc_zero((size_t)(rows * p.width), sizeof(float));
     return p;
 }
 
-static struct problem make(mgl_weight_format format, int64_t outputs, int64_t inputs, int rows,
+static struct problem make(mgl_weight_code code, int64_t outputs, int64_t inputs, int rows,
                            int warps)
 {
-    struct problem p = make_zeros(format, outputs, inputs, rows, warps);
+    struct problem p = make_zeros(code, outputs, inputs, rows, warps);
     for (int64_t i = 0; i < outputs; i++)
         for (int64_t k = 0; k < inputs; k++)
             set_weight(&p, i, k, value_of(1, i * inputs + k));
@@ -196,10 +196,10 @@ static void check_problem(const mgl_products *set, const struct problem *p)
 START_TEST(products_are_those_of_the_definition)
 {
     static const int rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
-    mgl_weight_format format = (mgl_weight_format)(_i % FORMATS);
+    mgl_weight_code code = (mgl_weight_code)(_i % FORMATS);
     int warps = _i / FORMATS % 2 ? ANY_WARPS : 0;
     for (int s = 0; s < SHAPES; s++) {
-        struct problem p = make(format, shapes[s][0], shapes[s][1], MAX_ROWS, warps);
+        struct problem p = make(code, shapes[s][0], shapes[s][1], MAX_ROWS, warps);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             p.rows = rows[i];
             check_problem(&sets[_i / FORMATS / 2], &p);
@@ -214,8 +214,8 @@ START_TEST(bits_do_not_depend_on_the_rows)
 {
     for (int s = 0; s < SHAPES; s++) {
         const mgl_products *set = &sets[_i / FORMATS];
-        struct problem p = make((mgl_weight_format)(_i % FORMATS), shapes[s][0], shapes[s][1],
-                                MAX_ROWS, ANY_WARPS);
+        struct problem p =
+            make((mgl_weight_code)(_i % FORMATS), shapes[s][0], shapes[s][1], MAX_ROWS, ANY_WARPS);
         float *all = multiply(set, &p);
         struct problem one = p;
         one.rows = 1;
@@ -234,7 +234,7 @@ START_TEST(bits_do_not_depend_on_how_the_groups_are_cut)
 {
     enum { ROWS = 5, OUTPUTS = 45 };
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_format)(_i % FORMATS), OUTPUTS, 700, ROWS, ANY_WARPS);
+    struct problem p = make((mgl_weight_code)(_i % FORMATS), OUTPUTS, 700, ROWS, ANY_WARPS);
     float *whole = multiply(set, &p), cut[ROWS * OUTPUTS];
     float *scratch = mgl_alloc(mgl_products_scratch(p.w.blocks, p.w.format) * sizeof *scratch);
     for (int64_t size = 1; size < groups_of(&p); size++) {
@@ -255,7 +255,7 @@ END_TEST
 START_TEST(a_matrix_may_have_gaps_between_its_groups)
 {
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_format)(_i % FORMATS), 40, 90, 4, ANY_WARPS),
+    struct problem p = make((mgl_weight_code)(_i % FORMATS), 40, 90, 4, ANY_WARPS),
                    every_second = p;
     float *all = multiply(set, &p);
     every_second.w.group_stride *= 2;
@@ -275,7 +275,7 @@ START_TEST(only_the_outputs_are_written)
 {
     enum { ROWS = 4, OUTPUTS = 13, STRIDE = 20, CANARY = 77 };
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_format)(_i % FORMATS), OUTPUTS, 70, ROWS, ANY_WARPS);
+    struct problem p = make((mgl_weight_code)(_i % FORMATS), OUTPUTS, 70, ROWS, ANY_WARPS);
     float *x = mgl_alloc((size_t)(1 + ROWS * p.width) * sizeof *x), to[(ROWS + 1) * STRIDE];
     size_t room = mgl_products_scratch(p.w.blocks, p.w.format);
     float *scratch = mgl_alloc((1 + room) * sizeof *scratch);
@@ -306,7 +306,7 @@ static double relative_error(const float *found, const float *wanted, int64_t n)
 
 START_TEST(plain_c_agrees_with_every_set)
 {
-    struct problem p = make((mgl_weight_format)(_i % FORMATS), 33, 2048, 6, ANY_WARPS);
+    struct problem p = make((mgl_weight_code)(_i % FORMATS), 33, 2048, 6, ANY_WARPS);
     float *plain = multiply(&sets[set_count - 1], &p), *found = multiply(&sets[_i / FORMATS], &p);
     ck_assert_double_le(relative_error(found, plain, p.rows * p.outputs), 1e-5);
     mgl_free(plain);
@@ -322,8 +322,8 @@ END_TEST
 START_TEST(every_pattern_of_16_bits_is_converted_exactly)
 {
     enum { PATTERNS = 1 << 16, ROWS = 7 };
-    mgl_weight_format format = _i % 2 ? MGL_FORMAT_F16 : MGL_FORMAT_BF16;
-    struct problem p = make_zeros(format, PATTERNS, 32, ROWS, 0);
+    mgl_weight_code code = _i % 2 ? MGL_CODE_F16 : MGL_CODE_BF16;
+    struct problem p = make_zeros(code, PATTERNS, 32, ROWS, 0);
     for (int64_t i = 0; i < PATTERNS; i++) {
         uint16_t pattern = (uint16_t)i;
         memcpy(weight_at(&p, i, i % 32), &pattern, sizeof pattern);
@@ -335,7 +335,7 @@ START_TEST(every_pattern_of_16_bits_is_converted_exactly)
         for (int64_t i = 0; i < p.rows * PATTERNS; i++) {
             uint16_t pattern = (uint16_t)(i % PATTERNS);
             float wanted =
-                format == MGL_FORMAT_F16 ? mgl_f16_to_f32(pattern) : mgl_bf16_to_f32(pattern);
+                code == MGL_CODE_F16 ? mgl_f16_to_f32(pattern) : mgl_bf16_to_f32(pattern);
             check_bits(to[i], wanted + 0.0f); /* -0 becomes 0 in any sum */
         }
         mgl_free(to);
@@ -352,7 +352,7 @@ START_TEST(special_values_are_those_of_the_definition)
     const mgl_products *set = &sets[_i / FORMATS];
     for (int of_x = 0; of_x < 2; of_x++) {
         struct problem p =
-            make((mgl_weight_format)(_i % FORMATS), SPECIALS, INPUTS, SPECIALS, ANY_WARPS);
+            make((mgl_weight_code)(_i % FORMATS), SPECIALS, INPUTS, SPECIALS, ANY_WARPS);
         for (int64_t s = 0; s < SPECIALS; s++)
             if (of_x)
                 p.x[s * p.width + 11 * s] = specials[s];
@@ -372,7 +372,7 @@ END_TEST
 /* Products below the least normal number are not flushed to zero. */
 START_TEST(subnormal_products_are_kept)
 {
-    struct problem p = make_zeros((mgl_weight_format)(_i % FORMATS), 1, 32, 1, 0);
+    struct problem p = make_zeros((mgl_weight_code)(_i % FORMATS), 1, 32, 1, 0);
     set_weight(&p, 0, 3, 0x1p-14f);
     p.x[3] = 0x1p-120f;
     float *to = multiply(&sets[_i / FORMATS], &p);

@@ -19,12 +19,12 @@
 static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
 {
     const char *from = w->tape + (size_t)group * w->group_stride;
-    int64_t columns = mgl_weight_format_get(w->format)->columns, width = w->blocks * columns;
+    int64_t columns = mgl_weight_code_columns(w->format.code), width = w->blocks * columns;
     for (int b = 0; b < w->blocks; b++) {
         const char *block = from + (int64_t)(w->place ? w->place[b] : b) * MGL_BLOCK_BYTES;
         for (int i = 0; i < MGL_ROW_GROUP; i++)
-            mgl_weight_format_decode(w->format, to + i * width + b * columns,
-                                     block + (ptrdiff_t)i * MGL_BLOCK_ROW_BYTES, (size_t)columns);
+            mgl_weight_code_decode(w->format.code, to + i * width + b * columns,
+                                   block + (ptrdiff_t)i * MGL_BLOCK_ROW_BYTES, (size_t)columns);
     }
 }
 
@@ -32,7 +32,7 @@ static void multiply_plain(const mgl_matrix *w, int64_t group_lo, int64_t group_
                            const float *x, int64_t x_stride, int rows, float *to, int64_t to_stride,
                            float *scratch)
 {
-    int64_t width = (int64_t)w->blocks * mgl_weight_format_get(w->format)->columns;
+    int64_t width = (int64_t)w->blocks * mgl_weight_code_columns(w->format.code);
     for (int64_t group = group_lo; group < group_hi; group++) {
         int64_t first = group * MGL_ROW_GROUP;
         unpack_group(w, group, scratch);
@@ -105,7 +105,7 @@ bool mgl_products_find(const char *name, mgl_products *out)
 /* The plain set needs one unpacked row group. The vector sets need a panel and the partial sums. */
 size_t mgl_products_scratch(int blocks, mgl_weight_format format)
 {
-    size_t group = (size_t)blocks * (size_t)mgl_weight_format_get(format)->columns * MGL_ROW_GROUP;
+    size_t group = (size_t)blocks * (size_t)mgl_weight_code_columns(format.code) * MGL_ROW_GROUP;
     size_t run = MGL_ROW_GROUP * (MGL_PRODUCTS_RUN + MGL_PRODUCTS_ROWS * MGL_PRODUCTS_SUMS) +
                  MGL_BLOCK_ROW_BYTES / sizeof(float); /* slack for alignment */
     return group > run ? group : run;

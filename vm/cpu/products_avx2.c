@@ -20,15 +20,15 @@ static inline struct tile tape_tile(int rows)
 }
 
 /* Up to this many rows, a panel does not pay off. */
-static inline int tape_rows(mgl_weight_format format)
+static inline int tape_rows(mgl_weight_code code)
 {
-    return format == MGL_FORMAT_F32 ? 1 : 3;
+    return code == MGL_CODE_F32 ? 1 : 3;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */
-static inline int tape_run(mgl_weight_format format, int rows)
+static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = format == MGL_FORMAT_F32 ? 1 : 2;
+    int least = code == MGL_CODE_F32 ? 1 : 2;
     return rows == 1 ? least : 8;
 }
 

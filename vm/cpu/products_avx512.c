@@ -20,16 +20,16 @@ static inline struct tile tape_tile(int rows)
 
 /* With few rows, on-the-fly conversion of 16-bit weights costs almost nothing; a panel would cost
  * more. */
-static inline int tape_rows(mgl_weight_format format)
+static inline int tape_rows(mgl_weight_code code)
 {
-    return format == MGL_FORMAT_F32 ? 3 : 6;
+    return code == MGL_CODE_F32 ? 3 : 6;
 }
 
 /* For one row, a pass at full speed interferes with its own prefetches. Short passes, which store
  * and load the sums for each block, read memory 5 to 8 % faster (measured on Zen 5). */
-static inline int tape_run(mgl_weight_format format, int rows)
+static inline int tape_run(mgl_weight_code code, int rows)
 {
-    (void)format;
+    (void)code;
     return rows == 1 ? 1 : 8;
 }
 

@@ -18,16 +18,16 @@ static inline struct tile tape_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 4 : 2, .parts = 4, .rows = rows};
 }
 
-static inline int tape_rows(mgl_weight_format format)
+static inline int tape_rows(mgl_weight_code code)
 {
-    (void)format;
+    (void)code;
     return 2;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */
-static inline int tape_run(mgl_weight_format format, int rows)
+static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = format == MGL_FORMAT_F32 ? 1 : 2;
+    int least = code == MGL_CODE_F32 ? 1 : 2;
     return rows == 1 ? least : 8;
 }
 

@@ -12,8 +12,8 @@
  *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
  *     IN_REGISTER(v)                   keeps the compiler from reloading v for each use
  *     tape_tile(rows) panel_tile(rows) register tile of a pass for this many rows of x
- *     tape_rows(format)                maximum rows of x for which weights are read from the tape
- *     tape_run(format, rows)           k blocks of a run that is read from the tape
+ *     tape_rows(code)                maximum rows of x for which weights are read from the tape
+ *     tape_run(code, rows)           k blocks of a run that is read from the tape
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
  * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
@@ -95,25 +95,25 @@ ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
 }
 
 /* Loads LANES weights of a row of a block, from `column` on. */
-ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_format format, int column)
+ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int column)
 {
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
-    switch (mgl_weight_format_get(format)->numbers) {
+    switch (mgl_weight_code_get(code)->numbers) {
     case MGL_BF16:
         return load_bf16(half);
     case MGL_F16:
         return load_f16(half);
     case MGL_F32:
-    case MGL_I32: /* not used by any format: schedule/formats.c */
+    case MGL_I32: /* not used by any format: base/weight_codes.def */
     case MGL_DTYPE_COUNT:
         break;
     }
     return load((const float *)(const void *)row + column);
 }
 
-ALWAYS_INLINE int columns_of(mgl_weight_format format)
+ALWAYS_INLINE int columns_of(mgl_weight_code code)
 {
-    return mgl_weight_format_get(format)->columns;
+    return mgl_weight_code_columns(code);
 }
 
 /* Prefetches lines [lo, hi) of the block at the prefetch distance after block b. */
@@ -137,7 +137,7 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
  * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
  * advances `feed`. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
-                        mgl_weight_format format, struct tile tile, int first, int part)
+                        mgl_weight_code code, struct tile tile, int first, int part)
 {
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
@@ -156,8 +156,8 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
         else
             ask_feed(feed);
 #pragma GCC unroll 8
-        for (int column = part * LANES; column < columns_of(format); column += SUMS) {
-            const float *columns = run->x + (int64_t)b * columns_of(format) + column;
+        for (int column = part * LANES; column < columns_of(code); column += SUMS) {
+            const float *columns = run->x + (int64_t)b * columns_of(code) + column;
 #pragma GCC unroll 8
             for (int r = 0; r < tile.rows; r++)
 #pragma GCC unroll 8
@@ -167,7 +167,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 8
                 for (int p = 0; p < tile.parts; p++) {
-                    vector w = load_weights(block + i * LINE, format, column + p * LANES);
+                    vector w = load_weights(block + i * LINE, code, column + p * LANES);
                     IN_REGISTER(w);
 #pragma GCC unroll 8
                     for (int r = 0; r < tile.rows; r++)
@@ -190,37 +190,37 @@ ALWAYS_INLINE int passes_of(struct tile tile)
 }
 
 ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
-                             mgl_weight_format format, struct tile tile)
+                             mgl_weight_code code, struct tile tile)
 {
 #pragma GCC unroll 8
     for (int first = 0; first < GROUP; first += tile.weights)
 #pragma GCC unroll 8
         for (int part = 0; part < PARTS; part += tile.parts)
-            pass(run, tape, feed, format, tile, first, part);
+            pass(run, tape, feed, code, tile, first, part);
 }
 
 /* Multiplies a tile of 1 to TILE_ROWS rows. */
-ALWAYS_INLINE void tile_format(const struct run *run, const struct tape *tape,
-                               mgl_weight_format format, int rows)
+ALWAYS_INLINE void tile_code(const struct run *run, const struct tape *tape, mgl_weight_code code,
+                             int rows)
 {
     if (rows == 1)
-        tile_rows(run, tape, NULL, format, tape_tile(1));
+        tile_rows(run, tape, NULL, code, tape_tile(1));
     else if (rows == 2)
-        tile_rows(run, tape, NULL, format, tape_tile(2));
-    else if (tape_rows(format) >= TILE_ROWS)
-        tile_rows(run, tape, NULL, format, tape_tile(TILE_ROWS));
+        tile_rows(run, tape, NULL, code, tape_tile(2));
+    else if (tape_rows(code) >= TILE_ROWS)
+        tile_rows(run, tape, NULL, code, tape_tile(TILE_ROWS));
 }
 
-static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_format format,
+static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_code code,
                       int rows)
 {
-    switch (format) {
-#define MGL_FORMAT(id, ...)                                                                        \
-    case MGL_FORMAT_##id:                                                                          \
-        tile_format(run, tape, MGL_FORMAT_##id, rows);                                             \
+    switch (code) {
+#define MGL_CODE(id, ...)                                                                          \
+    case MGL_CODE_##id:                                                                            \
+        tile_code(run, tape, MGL_CODE_##id, rows);                                                 \
         break;
-#include "schedule/formats.def"
-    case MGL_FORMAT_COUNT:
+#include "base/weight_codes.def"
+    case MGL_CODE_COUNT:
         break;
     }
 }
@@ -229,40 +229,40 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
     struct feed local = *feed; /* a local copy, which stores to memory cannot alias */
     if (rows == 1)
-        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(1));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(1));
     else if (rows == 2)
-        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(2));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(2));
     else
-        tile_rows(run, NULL, &local, MGL_FORMAT_F32, panel_tile(TILE_ROWS));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(TILE_ROWS));
     *feed = local;
 }
 
-ALWAYS_INLINE void convert_format(const struct run *run, mgl_weight_format format, float *panel)
+ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, float *panel)
 {
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
-        for (int step = 0; step < columns_of(format); step += SUMS, panel += STEP)
+        for (int step = 0; step < columns_of(code); step += SUMS, panel += STEP)
             for (int i = 0; i < GROUP; i++)
                 for (int at = 0; at < SUMS; at += LANES)
-                    store(panel + i * SUMS + at, load_weights(block + i * LINE, format, step + at));
+                    store(panel + i * SUMS + at, load_weights(block + i * LINE, code, step + at));
     }
 }
 
 /* Converts the run's blocks to f32 in order. Returns the equivalent run over the panel. */
-static struct run convert(const struct run *run, mgl_weight_format format, float *panel)
+static struct run convert(const struct run *run, mgl_weight_code code, float *panel)
 {
-    switch (format) {
-#define MGL_FORMAT(id, ...)                                                                        \
-    case MGL_FORMAT_##id:                                                                          \
-        convert_format(run, MGL_FORMAT_##id, panel);                                               \
+    switch (code) {
+#define MGL_CODE(id, ...)                                                                          \
+    case MGL_CODE_##id:                                                                            \
+        convert_code(run, MGL_CODE_##id, panel);                                                   \
         break;
-#include "schedule/formats.def"
-    case MGL_FORMAT_COUNT:
+#include "base/weight_codes.def"
+    case MGL_CODE_COUNT:
         break;
     }
     return (struct run){.blocks = (const char *)panel,
-                        .hi = (run->hi - run->lo) * columns_of(format) / SUMS,
-                        .x = run->x + (int64_t)run->lo * columns_of(format),
+                        .hi = (run->hi - run->lo) * columns_of(code) / SUMS,
+                        .x = run->x + (int64_t)run->lo * columns_of(code),
                         .x_stride = run->x_stride,
                         .sums = run->sums};
 }
@@ -281,22 +281,22 @@ static struct feed feed_of(const struct tape *tape, const struct run *run, int s
                          .rate = (unsigned)(count * GROUP * RATE / (passes * steps))};
 }
 
-static void multiply_tape(const struct run *run, const struct tape *tape, mgl_weight_format format,
+static void multiply_tape(const struct run *run, const struct tape *tape, mgl_weight_code code,
                           int rows)
 {
     struct run of_tile = *run;
     for (int r = 0; r < rows; r += TILE_ROWS) {
-        tile_tape(&of_tile, tape, format, least(rows - r, TILE_ROWS));
+        tile_tape(&of_tile, tape, code, least(rows - r, TILE_ROWS));
         of_tile.x += TILE_ROWS * of_tile.x_stride;
         of_tile.sums += TILE_ROWS * STEP;
     }
 }
 
-static void multiply_panel(const struct run *run, const struct tape *tape, mgl_weight_format format,
+static void multiply_panel(const struct run *run, const struct tape *tape, mgl_weight_code code,
                            int rows, float *panel)
 {
     const char *blocks[RUN_STEPS];
-    struct run of_tile = convert(run, format, panel);
+    struct run of_tile = convert(run, code, panel);
     struct feed feed = feed_of(tape, run, of_tile.hi, rows, blocks);
     for (int r = 0; r < rows; r += TILE_ROWS) {
         tile_panel(&of_tile, &feed, least(rows - r, TILE_ROWS));
@@ -320,7 +320,7 @@ static void store_group(const float *sums, int64_t count, int rows, float *to, i
 
 /* Multiplies one row group by at most MGL_PRODUCTS_ROWS rows. `room`: a panel, then the partial
  * sums. */
-static void multiply_group(const struct tape *tape, mgl_weight_format format, const float *x,
+static void multiply_group(const struct tape *tape, mgl_weight_code code, const float *x,
                            int64_t x_stride, int rows, float *room)
 {
     float *sums = room + MGL_PRODUCTS_RUN * GROUP;
@@ -333,26 +333,26 @@ static void multiply_group(const struct tape *tape, mgl_weight_format format, co
                           .x = x,
                           .x_stride = x_stride,
                           .sums = sums};
-        if (rows <= tape_rows(format))
-            multiply_tape(&run, tape, format, rows);
+        if (rows <= tape_rows(code))
+            multiply_tape(&run, tape, code, rows);
         else
-            multiply_panel(&run, tape, format, rows, room);
+            multiply_panel(&run, tape, code, rows, room);
     }
 }
 
 /* Blocks per run of a panel, balanced over the runs. */
 static int panel_run(const mgl_matrix *w)
 {
-    int most = MGL_PRODUCTS_RUN / columns_of(w->format), runs = (w->blocks + most - 1) / most;
+    int most = MGL_PRODUCTS_RUN / columns_of(w->format.code), runs = (w->blocks + most - 1) / most;
     return (w->blocks + runs - 1) / runs;
 }
 
 static struct tape tape_of(const mgl_matrix *w, int rows)
 {
-    bool panel = rows > tape_rows(w->format);
+    bool panel = rows > tape_rows(w->format.code);
     return (struct tape){.place = w->place,
                          .blocks = w->blocks,
-                         .step = panel ? panel_run(w) : tape_run(w->format, rows),
+                         .step = panel ? panel_run(w) : tape_run(w->format.code, rows),
                          .ahead = least(AHEAD, w->blocks)};
 }
 
@@ -371,7 +371,7 @@ static void multiply_rows(const mgl_matrix *w, int64_t group_lo, int64_t group_h
         int64_t first = group * GROUP;
         tape.group = w->tape + (size_t)group * w->group_stride;
         tape.next = group + 1 < group_hi ? tape.group + w->group_stride : tape.group;
-        multiply_group(&tape, w->format, x, x_stride, rows, room);
+        multiply_group(&tape, w->format.code, x, x_stride, rows, room);
         store_group(room + MGL_PRODUCTS_RUN * GROUP, outputs - first, rows, to + first, to_stride);
     }
 }

@@ -87,7 +87,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
                    (uint32_t)mgl_fact_bits(m, &mgl_geometry_facts[i]));
     define(o, "ATTENDED", (uint32_t)(m->heads * m->head_dim));
     define(o, "HEADS", (uint32_t)(m->heads / m->kv_heads));
-    define(o, "WEIGHT", (uint32_t)mgl_weight_format_get(program->weight_format)->numbers);
+    define(o, "WEIGHT", (uint32_t)program->weight_dtype);
     define(o, "EMBEDDING", (uint32_t)program->embedding_dtype);
     define(o, "CACHE", (uint32_t)program->kv_dtype);
     define(o, "PAGE", (uint32_t)program->exec.page_bytes);

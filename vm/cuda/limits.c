@@ -60,7 +60,8 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "most %d, 1 to %d positions, and at most %d queues",
                         most, MGL_MAX_SEQUENCES, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
     for (int i = 0; i < program->segment_count; i++)
-        if (mgl_segment_format(program, &program->segments[i]) != program->weight_format)
+        if (!mgl_weight_format_is(mgl_segment_format(program, &program->segments[i]),
+                                  program->weight_dtype))
             return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
                             "the CUDA machine takes matrices of one format, the format of the "
                             "types line; lower the model for the GPU");

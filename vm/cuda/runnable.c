@@ -49,7 +49,7 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
     const mgl_region *out = mgl_task_result(program, task);
     int64_t rows = 0, columns = mgl_task_inputs(program, task);
     const mgl_dtype dtype = program->buffers[in->buffer].dtype;
-    if (dtype != MGL_F32 && dtype != mgl_weight_format_get(program->weight_format)->numbers)
+    if (dtype != MGL_F32 && dtype != program->weight_dtype)
         return "its input is neither f32 nor of the numbers of the weights";
     const char *why = task->op == MGL_OP_MERGE_ADD ? check_partials(program, in) : NULL;
     if (why)
@@ -78,7 +78,7 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
 static const char *check_panel(const mgl_program *program, const mgl_task *task)
 {
     const mgl_region *in = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
-    if (!program->buffers[in->buffer].paged || program->weight_format != MGL_FORMAT_BF16)
+    if (!program->buffers[in->buffer].paged || program->weight_dtype != MGL_BF16)
         return "its input is not paged, or is not bf16";
     if (mgl_region_width(in, 1) != program->buffers[in->buffer].extents[1].count)
         return "its input is not all columns of its buffer";

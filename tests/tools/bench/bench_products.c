@@ -82,11 +82,11 @@ static void fill_values(float *to, size_t count)
 
 static void fill_tape(problem *p)
 {
-    size_t length = (size_t)mgl_weight_format_bytes(p->w.format, PATTERN);
+    size_t length = (size_t)mgl_weight_code_bytes(p->w.format.code, PATTERN);
     float *values = allocate(PATTERN * sizeof *values);
     char *pattern = allocate(length);
     fill_values(values, PATTERN);
-    mgl_weight_format_encode(p->w.format, pattern, values, MGL_F32, PATTERN);
+    mgl_weight_code_encode(p->w.format.code, pattern, values, MGL_F32, PATTERN);
     for (size_t at = 0; at < p->bytes; at += length)
         memcpy(p->tape + at, pattern, p->bytes - at < length ? p->bytes - at : length);
     mgl_free(values);
@@ -116,9 +116,9 @@ static char *map_file(size_t bytes)
     return memory;
 }
 
-static void make(problem *p, mgl_weight_format format, int64_t inputs, int64_t outputs, bool mapped)
+static void make(problem *p, mgl_weight_code code, int64_t inputs, int64_t outputs, bool mapped)
 {
-    int64_t blocks = inputs / mgl_weight_format_get(format)->columns;
+    int64_t blocks = inputs / mgl_weight_code_columns(code);
     p->inputs = inputs;
     p->outputs = outputs;
     p->groups = outputs / MGL_ROW_GROUP;
@@ -126,7 +126,7 @@ static void make(problem *p, mgl_weight_format format, int64_t inputs, int64_t o
     p->mapped = mapped;
     p->tape = mapped ? map_file(p->bytes) : allocate_tape(p->bytes);
     p->place = allocate((size_t)blocks * sizeof *p->place);
-    p->w = (mgl_matrix){p->tape, (size_t)blocks * MGL_BLOCK_BYTES, p->place, (int)blocks, format};
+    p->w = (mgl_matrix){p->tape, (size_t)blocks * MGL_BLOCK_BYTES, p->place, (int)blocks, {code}};
     p->x = allocate((size_t)(MAX_ROWS * inputs) * sizeof *p->x);
     fill_values(p->x, (size_t)(MAX_ROWS * inputs));
     fill_tape(p);
@@ -278,8 +278,8 @@ static void print_problem(const mgl_products *set, const problem *p, int rows)
     static bool begun;
     printf("%s\n{\"set\":\"%s\",\"format\":\"%s\",\"inputs\":%lld,\"outputs\":%lld,\"warps\":%d,"
            "\"rows\":%d",
-           begun ? "," : "", set->name, mgl_weight_format_name(p->w.format), (long long)p->inputs,
-           (long long)p->outputs, p->warps, rows);
+           begun ? "," : "", set->name, mgl_weight_code_name(p->w.format.code),
+           (long long)p->inputs, (long long)p->outputs, p->warps, rows);
     begun = true;
 }
 
@@ -341,12 +341,11 @@ static void stream(int samples, int thread_count, bool mapped)
     print_cpu();
     printf(",\"what\":\"%s\",\"threads\":%d,\"samples\":%d,\"rows\":[",
            mapped ? "mapped" : "stream", thread_count, samples);
-    for (int format = 0; format < MGL_FORMAT_COUNT; format++)
+    for (int code = 0; code < MGL_CODE_COUNT; code++)
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             problem p;
-            int64_t group =
-                MGL_ROW_GROUP * mgl_weight_format_bytes((mgl_weight_format)format, inputs[i]);
-            make(&p, (mgl_weight_format)format, inputs[i],
+            int64_t group = MGL_ROW_GROUP * mgl_weight_code_bytes((mgl_weight_code)code, inputs[i]);
+            make(&p, (mgl_weight_code)code, inputs[i],
                  STREAM_BYTES / group / SLICES * SLICES * MGL_ROW_GROUP, mapped);
             for (int warps = 1; warps <= 8; warps += 7) {
                 place_blocks(&p, warps);
@@ -482,9 +481,9 @@ static void several_rows(int samples)
         b.weights = allocate((size_t)(inputs * outputs) * sizeof *b.weights);
         b.to = allocate((size_t)(MAX_ROWS * outputs) * sizeof *b.to);
         fill_values(b.weights, (size_t)(inputs * outputs));
-        for (int format = 0; format < MGL_FORMAT_COUNT; format++) {
+        for (int code = 0; code < MGL_CODE_COUNT; code++) {
             problem p;
-            make(&p, (mgl_weight_format)format, inputs, outputs, false);
+            make(&p, (mgl_weight_code)code, inputs, outputs, false);
             place_blocks(&p, 1);
             b.scratch = allocate(mgl_products_scratch(p.w.blocks, p.w.format) * sizeof(float));
             rows_problem(&b, &p);

@@ -147,7 +147,7 @@ START_TEST(other_numbers_than_the_weights_are_refused)
     refused(program, "neither f32 nor of the numbers of the weights");
     h->dtype = MGL_F32;
     ok(mgl_cuda_check_program(program, &err), err);
-    program->weight_format = MGL_FORMAT_BF16;
+    program->weight_dtype = MGL_BF16;
     refused(program, "matrices of one format");
     mgl_program_free(program);
 }

@@ -72,7 +72,7 @@ START_TEST(the_embedding_has_a_format_of_its_own)
         if (strcmp(table->name, "embedding") != 0)
             continue;
         program->embedding_dtype = table->dtype = MGL_F32;
-        program->tensors[table->tensor].format = MGL_FORMAT_F32;
+        program->tensors[table->tensor].format = mgl_weight_format_of(MGL_F32);
     }
     ck_assert_int_eq(program->embedding_dtype, MGL_F32);
     greedy_of(program, graph, &options, found);
