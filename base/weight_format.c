@@ -1,6 +1,7 @@
-/* Implements weight_format.h: lookup, comparison and text of weight formats. */
+/* Implements weight_format.h: lookup, comparison, text and numbers of weight formats. */
 #include "base/weight_format.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -11,8 +12,9 @@ enum {
 #undef MGL_BITS
 };
 
-#define MGL_CODE(id, name, bits, numbers)                                                          \
-    _Static_assert((bits) == BITS_##numbers && (int)MGL_CODE_##id == PLACE_##id,                   \
+#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
+    _Static_assert((scaled) ? MGL_CODE_##id > MGL_CODE_F16                                         \
+                            : (bits) == BITS_##numbers && (int)MGL_CODE_##id == PLACE_##numbers,   \
                    name ": an unscaled code is a dtype");
 #include "base/weight_codes.def"
 
@@ -37,16 +39,86 @@ bool mgl_weight_format_is(mgl_weight_format format, mgl_dtype dtype)
 
 bool mgl_weight_format_equal(mgl_weight_format a, mgl_weight_format b)
 {
-    return a.code == b.code;
+    return a.code == b.code && a.scales == b.scales && a.group == b.group &&
+           a.group_rows == b.group_rows && a.zeros == b.zeros;
+}
+
+static bool is_group(int32_t group)
+{
+    return group == MGL_GROUP_ALL ||
+           (group > 0 && group <= MGL_MAX_WEIGHT_GROUP && group % 8 == 0);
 }
 
 bool mgl_weight_format_valid(mgl_weight_format format)
 {
-    return (unsigned)format.code < MGL_CODE_COUNT;
+    if ((unsigned)format.code >= MGL_CODE_COUNT)
+        return false;
+    if (!mgl_weight_format_is_scaled(format))
+        return mgl_weight_format_equal(format, (mgl_weight_format){.code = format.code});
+    return (unsigned)format.scales < MGL_I32 && is_group(format.group) &&
+           (format.group_rows == 1 || is_group(format.group_rows)) &&
+           !(format.zeros && format.code == MGL_CODE_E4M3);
+}
+
+int64_t mgl_weight_format_number(mgl_weight_format format)
+{
+    enum { CODES = 1 << 8, DTYPES = 1 << 4, GROUPS = 2 * MGL_MAX_WEIGHT_GROUP };
+    int64_t number = format.group;
+    number = number * GROUPS + format.group_rows;
+    number = number * 2 + format.zeros;
+    number = number * DTYPES + (int64_t)format.scales;
+    return number * CODES + (int64_t)format.code;
 }
 
 const char *mgl_weight_format_print(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT])
 {
-    snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s", mgl_weight_code_name(format.code));
+    const char *code = mgl_weight_code_name(format.code), *scales = mgl_dtype_name(format.scales);
+    const char *zeros = format.zeros ? " zeros" : "";
+    if (!mgl_weight_format_is_scaled(format))
+        snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s", code);
+    else if (format.group == MGL_GROUP_ALL && format.group_rows == MGL_GROUP_ALL)
+        snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s tensor %s%s", code, scales, zeros);
+    else if (format.group == MGL_GROUP_ALL && format.group_rows == 1)
+        snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s row %s%s", code, scales, zeros);
+    else if (format.group_rows == 1)
+        snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s group %d %s%s", code, (int)format.group, scales,
+                 zeros);
+    else
+        snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s block %d %d %s%s", code, (int)format.group_rows,
+                 (int)format.group, scales, zeros);
     return to;
+}
+
+int64_t mgl_weight_format_groups(mgl_weight_format format, int64_t columns)
+{
+    if (!mgl_weight_format_is_scaled(format))
+        return 0;
+    return format.group == MGL_GROUP_ALL ? 1 : (columns + format.group - 1) / format.group;
+}
+
+double mgl_weight_format_bits(mgl_weight_format format, int64_t rows, int64_t columns)
+{
+    const double own = mgl_weight_code_get(format.code)->bits;
+    const int64_t share = format.group_rows == MGL_GROUP_ALL ? rows : format.group_rows;
+    if (!mgl_weight_format_is_scaled(format))
+        return own;
+    const double scales = (double)mgl_weight_format_groups(format, columns) *
+                          (double)((rows + share - 1) / share);
+    const double bits = 8.0 * (double)mgl_dtype_size(format.scales) + (format.zeros ? 8 : 0);
+    return own + scales * bits / ((double)rows * (double)columns);
+}
+
+/* float8_e4m3fn: the exponent's bias is 7, there is no infinity, and NaN is 0x7F and 0xFF. */
+static float e4m3(unsigned bits)
+{
+    const int exponent = (int)(bits >> 3 & 15), mantissa = (int)(bits & 7);
+    const float magnitude = (bits & 127) == 127 ? NAN
+                            : exponent          ? ldexpf((float)(8 + mantissa), exponent - 10)
+                                                : ldexpf((float)mantissa, -9);
+    return bits & 128 ? -magnitude : magnitude;
+}
+
+float mgl_weight_code_number(mgl_weight_code code, unsigned bits, int zero)
+{
+    return code == MGL_CODE_E4M3 ? e4m3(bits) : (float)((int)bits - zero);
 }

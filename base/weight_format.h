@@ -1,11 +1,12 @@
 /*
  * Weight formats: how the weights of a tensor are stored. A format is a code
- * (base/weight_codes.def) and, for codes with scales, which weights share a scale.
+ * (base/weight_codes.def) and, for scaled codes, which weights share a scale:
  *
- *     unscaled    the weights are numbers of a dtype
+ *     weight (r, c) = number(code(r, c), zero) * scale    rounded once to f32
  *
- * The importer gives each tensor of a checkpoint its format. A program gives each of its tensors
- * the format on the tape.
+ * where the scale, and the zero point of an integer, belong to group c / `group` of row r. The
+ * importer finds the format of each tensor of a checkpoint. A program gives each of its tensors the
+ * format on the tape. Codes, scales and zero points of a checkpoint are never changed.
  */
 #ifndef MGL_BASE_WEIGHT_FORMAT_H
 #define MGL_BASE_WEIGHT_FORMAT_H
@@ -21,14 +22,15 @@ typedef enum mgl_weight_code {
 typedef struct mgl_weight_code_info {
     const char *name;
     int bits;          /* bits of a weight */
-    mgl_dtype numbers; /* dtype of the numbers that the codes stand for */
+    bool scaled;       /* weights have scales */
+    mgl_dtype numbers; /* unscaled: the dtype of the weights */
 } mgl_weight_code_info;
 
 /* The row of a code. Inline, so that a compile-time constant code costs nothing. */
 static inline const mgl_weight_code_info *mgl_weight_code_get(mgl_weight_code code)
 {
     static const mgl_weight_code_info codes[] = {
-#define MGL_CODE(id, name, bits, numbers) {name, bits, MGL_##numbers},
+#define MGL_CODE(id, name, bits, scaled, numbers) {name, bits, scaled, MGL_##numbers},
 #include "base/weight_codes.def"
     };
     return &codes[code];
@@ -41,27 +43,59 @@ static inline const char *mgl_weight_code_name(mgl_weight_code code)
 
 bool mgl_weight_code_parse(const char *name, mgl_weight_code *out); /* parses "bf16" */
 
+enum {
+    MGL_GROUP_ALL = 0,          /* `group`: a scale for all columns; `group_rows`: for all rows */
+    MGL_MAX_WEIGHT_GROUP = 1024 /* largest other value of both; a multiple of 8 */
+};
+
 typedef struct mgl_weight_format {
     mgl_weight_code code;
+    /* The rest is zero for unscaled codes. */
+    mgl_dtype scales;   /* dtype of the scales: F32, BF16 or F16 */
+    int32_t group;      /* columns that share a scale, a multiple of 8, or MGL_GROUP_ALL */
+    int32_t group_rows; /* rows that share a scale: 1, a multiple of 8, or MGL_GROUP_ALL */
+    bool zeros;         /* each scale has a zero point; integers only */
 } mgl_weight_format;
 
 /* The format of unscaled numbers of a dtype, which is not MGL_I32. */
 mgl_weight_format mgl_weight_format_of(mgl_dtype dtype);
 /* Whether the weights are unscaled numbers of this dtype. */
 bool mgl_weight_format_is(mgl_weight_format format, mgl_dtype dtype);
+static inline bool mgl_weight_format_is_scaled(mgl_weight_format format)
+{
+    return mgl_weight_code_get(format.code)->scaled;
+}
 /* Whether all fields are equal. */
 bool mgl_weight_format_equal(mgl_weight_format a, mgl_weight_format b);
 /* Whether the fields form a format. Any bytes are allowed. */
 bool mgl_weight_format_valid(mgl_weight_format format);
+/* A number that differs for different formats; for unscaled formats the number of the code. */
+int64_t mgl_weight_format_number(mgl_weight_format format);
 
 enum { MGL_WEIGHT_FORMAT_TEXT = 64 };
-/* Prints a format as in the text form: "bf16". Returns `to`. */
+/* Prints a format as in the text form: "bf16", "int8 row f32", "e4m3 tensor f32", "int4 group 128
+ * f16 zeros", "e4m3 block 128 128 f32" (rows, columns). Returns `to`. */
 const char *mgl_weight_format_print(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT]);
+
+/* Scales of a row of `columns` columns. Unscaled: 0. */
+int64_t mgl_weight_format_groups(mgl_weight_format format, int64_t columns);
+/* Bits of a weight of `columns` columns, with its shares of a scale and a zero point of 8 bits, as
+ * printed by `info`. */
+double mgl_weight_format_bits(mgl_weight_format format, int64_t rows, int64_t columns);
 
 /* Bytes of `count` weights without scales. The result must be a whole number of bytes. */
 static inline int64_t mgl_weight_code_bytes(mgl_weight_code code, int64_t count)
 {
     return count * mgl_weight_code_get(code)->bits / 8;
 }
+
+/* The zero point of an integer code without stored zero points: 2^(bits - 1). */
+static inline int mgl_weight_code_zero(mgl_weight_code code)
+{
+    return 1 << (mgl_weight_code_get(code)->bits - 1);
+}
+
+/* The number of a scaled code: u - zero, or the e4m3 number of the bits (`zero` is ignored). */
+float mgl_weight_code_number(mgl_weight_code code, unsigned bits, int zero);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/weight_format.h"
 
 /*  enum       name         inputs  meaning */
 #define MGL_NODE_KINDS(X)                                                                          \
@@ -56,10 +57,24 @@ typedef struct mgl_node {
 /* One weight of the checkpoint. A rank-1 tensor has rows = 1 and cols = its length. */
 typedef struct mgl_tensor {
     char *name;      /* the name in Hugging Face's Llama checkpoints */
-    mgl_dtype dtype; /* the dtype in the file */
+    mgl_dtype dtype; /* the dtype that mgl_graph.read delivers: that of the file, or F32 if the
+                      * tensor is quantized */
     int rank;        /* 1 or 2 */
     int64_t rows, cols;
+    mgl_weight_format quantized; /* a scaled format: the tensor is quantized; else zero */
 } mgl_tensor;
+
+static inline bool mgl_tensor_is_quantized(const mgl_tensor *tensor)
+{
+    return mgl_weight_format_is_scaled(tensor->quantized);
+}
+
+/* The format of a tensor in the file. */
+static inline mgl_weight_format mgl_tensor_format(const mgl_tensor *tensor)
+{
+    return mgl_tensor_is_quantized(tensor) ? tensor->quantized
+                                           : mgl_weight_format_of(tensor->dtype);
+}
 
 /* The geometry facts: the numbers that define the shape of a model. Each row is one fact.
  * Everything that handles all facts loops over mgl_geometry_facts: config reading, equality, the
@@ -127,6 +142,21 @@ struct mgl_graph;
 typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor, int64_t row,
                                       int64_t count, void *to, mgl_error *err);
 
+/* Rows of a quantized tensor, with the values of the file. Where several rows share a scale, each
+ * row has a copy. */
+typedef struct mgl_quantized_rows {
+    uint8_t *codes; /* (count, columns): int8 and int4: q + 2^(bits - 1), unsigned; e4m3: the bits */
+    float *scales;  /* (count, groups): mgl_weight_format_groups; exact */
+    uint8_t *zeros; /* (count, groups): zero points, counted as the codes; NULL if the format has
+                     * none */
+} mgl_quantized_rows;
+
+/* Reads rows [row, row + count) of a quantized tensor. Thread safe. Fails if the file has shrunk,
+ * cannot be read, or holds a code or scale that is not a finite number. */
+typedef mgl_status mgl_tensor_read_codes_fn(const struct mgl_graph *graph, int tensor, int64_t row,
+                                            int64_t count, const mgl_quantized_rows *to,
+                                            mgl_error *err);
+
 typedef struct mgl_graph {
     mgl_geometry geometry;
     int32_t max_positions; /* max_position_embeddings, or the sliding window if it is smaller */
@@ -146,7 +176,9 @@ typedef struct mgl_graph {
     mgl_node *nodes; /* (node_count), topological */
     int node_count;
     int output;                         /* the SAMPLE node */
-    mgl_tensor_read_fn *read;           /* reads the checkpoint's bytes */
+    mgl_tensor_read_fn *read;           /* reads the checkpoint's bytes; a quantized tensor as
+                                         * (code - zero) * scale in f32 */
+    mgl_tensor_read_codes_fn *read_codes; /* NULL: no tensor is quantized */
     void *reader;                       /* argument of `read`, owned by the code that set it */
     void (*close_reader)(void *reader); /* NULL: nothing to close */
     bool any_numbers;                   /* tests only: pack weights even if they are not finite */
