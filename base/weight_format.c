@@ -46,7 +46,7 @@ bool mgl_weight_format_equal(mgl_weight_format a, mgl_weight_format b)
 static bool is_group(int32_t group)
 {
     return group == MGL_GROUP_ALL ||
-           (group > 0 && group <= MGL_MAX_WEIGHT_GROUP && group % 8 == 0);
+           (group > 0 && group <= MGL_MAX_WEIGHT_GROUP && group % MGL_GROUP_UNIT == 0);
 }
 
 bool mgl_weight_format_valid(mgl_weight_format format)
@@ -102,8 +102,8 @@ double mgl_weight_format_bits(mgl_weight_format format, int64_t rows, int64_t co
     const int64_t share = format.group_rows == MGL_GROUP_ALL ? rows : format.group_rows;
     if (!mgl_weight_format_is_scaled(format))
         return own;
-    const double scales = (double)mgl_weight_format_groups(format, columns) *
-                          (double)((rows + share - 1) / share);
+    const double scales =
+        (double)mgl_weight_format_groups(format, columns) * (double)((rows + share - 1) / share);
     const double bits = 8.0 * (double)mgl_dtype_size(format.scales) + (format.zeros ? 8 : 0);
     return own + scales * bits / ((double)rows * (double)columns);
 }

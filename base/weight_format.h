@@ -45,15 +45,16 @@ bool mgl_weight_code_parse(const char *name, mgl_weight_code *out); /* parses "b
 
 enum {
     MGL_GROUP_ALL = 0,          /* `group`: a scale for all columns; `group_rows`: for all rows */
-    MGL_MAX_WEIGHT_GROUP = 1024 /* largest other value of both; a multiple of 8 */
+    MGL_GROUP_UNIT = 16,        /* other values of both are multiples of this */
+    MGL_MAX_WEIGHT_GROUP = 1024 /* and at most this */
 };
 
 typedef struct mgl_weight_format {
     mgl_weight_code code;
     /* The rest is zero for unscaled codes. */
     mgl_dtype scales;   /* dtype of the scales: F32, BF16 or F16 */
-    int32_t group;      /* columns that share a scale, a multiple of 8, or MGL_GROUP_ALL */
-    int32_t group_rows; /* rows that share a scale: 1, a multiple of 8, or MGL_GROUP_ALL */
+    int32_t group;      /* columns that share a scale, or MGL_GROUP_ALL */
+    int32_t group_rows; /* rows that share a scale: 1, or as `group` */
     bool zeros;         /* each scale has a zero point; integers only */
 } mgl_weight_format;
 

@@ -145,8 +145,9 @@ typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor,
 /* Rows of a quantized tensor, with the values of the file. Where several rows share a scale, each
  * row has a copy. */
 typedef struct mgl_quantized_rows {
-    uint8_t *codes; /* (count, columns): int8 and int4: q + 2^(bits - 1), unsigned; e4m3: the bits */
-    float *scales;  /* (count, groups): mgl_weight_format_groups; exact */
+    uint8_t
+        *codes;    /* (count, columns): int8 and int4: q + 2^(bits - 1), unsigned; e4m3: the bits */
+    float *scales; /* (count, groups): mgl_weight_format_groups; exact */
     uint8_t *zeros; /* (count, groups): zero points, counted as the codes; NULL if the format has
                      * none */
 } mgl_quantized_rows;
@@ -175,13 +176,13 @@ typedef struct mgl_graph {
     int tensor_count;
     mgl_node *nodes; /* (node_count), topological */
     int node_count;
-    int output;                         /* the SAMPLE node */
-    mgl_tensor_read_fn *read;           /* reads the checkpoint's bytes; a quantized tensor as
-                                         * (code - zero) * scale in f32 */
+    int output;                           /* the SAMPLE node */
+    mgl_tensor_read_fn *read;             /* reads the checkpoint's bytes; a quantized tensor as
+                                           * (code - zero) * scale in f32 */
     mgl_tensor_read_codes_fn *read_codes; /* NULL: no tensor is quantized */
-    void *reader;                       /* argument of `read`, owned by the code that set it */
-    void (*close_reader)(void *reader); /* NULL: nothing to close */
-    bool any_numbers;                   /* tests only: pack weights even if they are not finite */
+    void *reader;                         /* argument of `read`, owned by the code that set it */
+    void (*close_reader)(void *reader);   /* NULL: nothing to close */
+    bool any_numbers;                     /* tests only: pack weights even if they are not finite */
 } mgl_graph;
 
 /* Names of the embedding table and of an untied head. */

@@ -98,7 +98,7 @@ static void put_tensors(struct sink *s, const mgl_program *p)
     for (int i = 0; i < p->tensor_count; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
         put_string(s, t->checkpoint);
-        put(s, t->format.code);
+        put(s, mgl_weight_format_number(t->format));
         put(s, t->rank);
         put(s, t->rows);
         put(s, t->cols);

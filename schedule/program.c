@@ -99,7 +99,8 @@ int mgl_program_add_tensor(mgl_program *program, const char *name, const char *c
                                  .format = format,
                                  .rank = rank,
                                  .rows = rows,
-                                 .cols = cols};
+                                 .cols = cols,
+                                 .factors = -1};
     return APPEND(program, tensors, tensor_count, &tensor);
 }
 
@@ -107,7 +108,11 @@ int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer)
 {
     mgl_buffer copy = *buffer;
     copy.name = keep(program, buffer->name);
-    return APPEND(program, buffers, buffer_count, &copy);
+    const int index = APPEND(program, buffers, buffer_count, &copy);
+    if (index >= 0 && copy.source == MGL_SOURCE_SCALES && copy.tensor >= 0 &&
+        copy.tensor < program->tensor_count)
+        program->tensors[copy.tensor].factors = index;
+    return index;
 }
 
 int mgl_program_add_counter(mgl_program *program, const char *name)
@@ -252,8 +257,10 @@ bool mgl_program_has_penalties(const mgl_program *program)
 
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format)
 {
-    bool widens = program->weight_dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
-    return mgl_weight_format_is(format, program->weight_dtype) || widens;
+    const bool cpu = !strcmp(program->target.arch, "cpu");
+    const bool widens = program->weight_dtype == MGL_F32 || mgl_weight_format_is_scaled(format) ||
+                        mgl_weight_format_is(format, MGL_F32);
+    return mgl_weight_format_is(format, program->weight_dtype) || (cpu && widens);
 }
 
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)
@@ -432,8 +439,8 @@ int64_t mgl_segment_blocks(const mgl_program *program, const mgl_segment *segmen
 
 int64_t mgl_segment_group_bytes(const mgl_program *program, const mgl_segment *segment)
 {
-    return mgl_weight_format_group_bytes(mgl_segment_format(program, segment),
-                                         mgl_segment_blocks(program, segment));
+    return mgl_tape_group_bytes(mgl_segment_format(program, segment),
+                                segment->col_hi - segment->col_lo);
 }
 
 int64_t mgl_segment_bytes(const mgl_program *program, const mgl_segment *segment)

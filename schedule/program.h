@@ -64,7 +64,8 @@ typedef struct mgl_extent {
 typedef enum mgl_source {
     MGL_SOURCE_NONE,
     MGL_SOURCE_TENSOR, /* the tensor, converted to the buffer's dtype */
-    MGL_SOURCE_ROPE    /* (capacity, head_dim): cos (head_dim/2), then sin (head_dim/2) */
+    MGL_SOURCE_ROPE,   /* (capacity, head_dim): cos (head_dim/2), then sin (head_dim/2) */
+    MGL_SOURCE_SCALES  /* (rows) f32: the row factors of the tensor, as its scales in the file */
 } mgl_source;
 
 typedef struct mgl_buffer {
@@ -74,7 +75,7 @@ typedef struct mgl_buffer {
     int rank;
     mgl_extent extents[MGL_MAX_RANK];
     mgl_source source;
-    int tensor; /* with MGL_SOURCE_TENSOR, else -1 */
+    int tensor; /* with MGL_SOURCE_TENSOR and MGL_SOURCE_SCALES, else -1 */
     int sets;   /* copies of a flagged buffer: epoch e uses set e mod sets; 1 without flags */
     bool paged; /* stored in activation pages (schedule/pages.h) */
     int line;   /* line in the text form; 0 if lowered */
@@ -86,6 +87,7 @@ typedef struct mgl_program_tensor {
     mgl_weight_format format; /* format on the tape */
     int64_t rows, cols;       /* rank 1 has rows = 1 */
     int rank;
+    int factors; /* the const buffer of its row factors; -1: none. Set when that is declared */
     int line;
 } mgl_program_tensor;
 
@@ -290,7 +292,8 @@ static inline const mgl_program *mgl_program_whole(const mgl_program *program)
 bool mgl_program_has_penalties(const mgl_program *program);
 
 /* Whether the program accepts a matrix of this format on a tape. An f32 program on a CPU accepts
- * any format, because its products convert the weights that they read. */
+ * any format, because its products convert the weights that they read; a CPU always accepts scaled
+ * formats and f32. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
 /* The same for gathering rows from a table of this dtype, such as the embedding. */
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype);

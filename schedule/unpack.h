@@ -7,7 +7,8 @@
 
 #include "schedule/program.h"
 
-/* Unpacks one row of a segment's tensor (row 0 is row_lo) to f32 (cols). */
+/* Unpacks one row of a segment's tensor (row 0 is row_lo) to f32 (cols). If the tensor has row
+ * factors, the result is the row without its factor. */
 void mgl_unpack_row(const mgl_program *program, const mgl_segment *segment, const void *tape,
                     int which, int64_t row, float *to);
 

@@ -111,8 +111,9 @@ static void check_declared(mgl_check *check)
         const mgl_buffer *b = &p->buffers[i];
         bool ok = b->name && (unsigned)b->space < MGL_SPACE_COUNT &&
                   (unsigned)b->dtype < MGL_DTYPE_COUNT && within(b->rank, 1, MGL_MAX_RANK) &&
-                  (unsigned)b->source <= MGL_SOURCE_ROPE &&
-                  (b->source != MGL_SOURCE_TENSOR || within(b->tensor, 0, p->tensor_count - 1));
+                  (unsigned)b->source <= MGL_SOURCE_SCALES &&
+                  ((b->source != MGL_SOURCE_TENSOR && b->source != MGL_SOURCE_SCALES) ||
+                   within(b->tensor, 0, p->tensor_count - 1));
         for (int d = 0; ok && d < b->rank; d++)
             ok = (unsigned)b->extents[d].symbol <= MGL_CAPACITY;
         intact(check, ok, "buffer", i);
@@ -195,6 +196,16 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
                          "rank 1 or 2 and positive sizes are needed",
                          tensor->name, tensor->rank, tensor->rows, tensor->cols,
                          mgl_weight_format_print(tensor->format, format));
+    const mgl_program *p = check->program;
+    const bool factors = mgl_weight_format_has_factors(tensor->format) && tensor->rank == 2;
+    const bool declared = within(tensor->factors, 0, p->buffer_count - 1) &&
+                          p->buffers[tensor->factors].source == MGL_SOURCE_SCALES &&
+                          p->buffers[tensor->factors].tensor == (int)(tensor - p->tensors);
+    if (ok && (factors ? !declared : tensor->factors != -1))
+        mgl_check_report(check, 105, -1, tensor->line,
+                         factors ? "tensor %.64s is %s; its scales need a const buffer (`scales`)"
+                                 : "tensor %.64s is %s, which has no buffer of scales",
+                         tensor->name, mgl_weight_format_print(tensor->format, format));
 }
 
 /* The value of a symbol; -1 for a fixed extent. */
@@ -313,11 +324,19 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
     if (b->space != MGL_SPACE_CONST) {
         fault = b->source != MGL_SOURCE_NONE ? "only const buffers have a source" : NULL;
     } else if (b->source == MGL_SOURCE_NONE) {
-        fault = "a const buffer needs a source: a tensor, or rope";
+        fault = "a const buffer needs a source: a tensor, scales, or rope";
     } else if (b->source == MGL_SOURCE_ROPE) {
         if (b->rank != 2 || b->dtype != MGL_F32 || b->extents[0].count != p->limits.capacity ||
             b->extents[1].count != p->geometry.head_dim)
             fault = "the rope table is f32 [capacity,head_dim]";
+    } else if (b->source == MGL_SOURCE_SCALES) {
+        const mgl_program_tensor *tensor = &p->tensors[b->tensor];
+        if (b->rank != 1 || b->dtype != MGL_F32 || b->extents[0].count != tensor->rows)
+            fault = "scales are f32, one for each row of their tensor";
+        else if (tensor->factors != (int)(b - p->buffers))
+            fault = "a tensor has one buffer of scales, declared once";
+        else if (!mgl_weight_format_has_factors(tensor->format))
+            fault = "its tensor's scales are not by row or tensor, or it has zero points";
     } else {
         const mgl_program_tensor *tensor = &p->tensors[b->tensor];
         bool same = tensor->rank == b->rank && (b->rank == 1 || b->rank == 2) &&

@@ -1,8 +1,8 @@
 /*
- * MG708 and the verdict's formats: number formats are part of what a program computes. A program
- * packs weights, exchanges activations and keeps the cache in its own formats. The same tasks in
- * another format are another computation: the largest f16 is 65504, while bf16 reaches 3e38; bf16
- * has 8 significant bits, f16 has 11.
+ * MG708, MG709 and the verdict's formats: number formats are part of what a program computes. A
+ * program packs weights, exchanges activations and keeps the cache in its own formats. The same
+ * tasks in another format are another computation: the largest f16 is 65504, while bf16 reaches
+ * 3e38; bf16 has 8 significant bits, f16 has 11.
  *
  * A format is lossy if it cannot hold every number of the checkpoint's format. Lossy formats are
  * often chosen on purpose, so they are a fault only if the caller asks for strict formats.
@@ -95,6 +95,23 @@ static void compare(mgl_check *check, const char *kind, const char *name, int li
                      name, mgl_dtype_name(format), mgl_dtype_name(checkpoint));
 }
 
+/* A quantized tensor is on the tape as the checkpoint stores it, or decoded to f32: any other
+ * format would quantize its values, or quantize them again. */
+static void check_quantized(mgl_check *check, const mgl_program_tensor *t, const mgl_tensor *stored)
+{
+    char own[MGL_WEIGHT_FORMAT_TEXT], wanted[MGL_WEIGHT_FORMAT_TEXT];
+    const bool same = mgl_weight_format_equal(t->format, mgl_tensor_format(stored));
+    const bool scaled = mgl_weight_format_is_scaled(t->format);
+    if (same || (!scaled && !mgl_tensor_is_quantized(stored)) ||
+        mgl_weight_format_is(t->format, MGL_F32))
+        return;
+    mgl_check_report(check, 709, -1, t->line,
+                     "tensor %.64s is %s, but the checkpoint stores it as %s; a program keeps the "
+                     "stored format, or decodes it to f32",
+                     t->name, mgl_weight_format_print(t->format, own),
+                     mgl_weight_format_print(mgl_tensor_format(stored), wanted));
+}
+
 void mgl_check_formats(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -103,8 +120,9 @@ void mgl_check_formats(mgl_check *check)
     list(check);
     for (int i = 0; i < p->tensor_count && graph; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
-        compare(check, "tensor", t->name, t->line, numbers_of(t),
-                graph->tensors[check->graph_tensor[i]].dtype, &tensor_told);
+        const mgl_tensor *stored = &graph->tensors[check->graph_tensor[i]];
+        check_quantized(check, t, stored);
+        compare(check, "tensor", t->name, t->line, numbers_of(t), stored->dtype, &tensor_told);
     }
     for (int i = 0; i < p->buffer_count && graph; i++) {
         const mgl_buffer *b = &p->buffers[i];

@@ -8,7 +8,8 @@
  *     g8      group 0: [a block: row 0..7 x 64 B][a block] ...   group 1: ...
  *     g8x2    group 0 of the first tensor, group 0 of the second, group 1 of the first, ...
  *
- * Bytes of a block past the segment's last row or column are zero, and so is the queue's padding.
+ * A row group of a format with scales on the tape starts with them (schedule/formats.h). Bytes of a
+ * block past the segment's last row or column are zero, and so is the queue's padding.
  * mgl_unpack_row (schedule/unpack.h) is the inverse. It is written independently, and tests compare
  * the two.
  */
@@ -59,6 +60,20 @@ static mgl_status find_tensor(const mgl_program *program, const mgl_graph *graph
     return MGL_OK;
 }
 
+/* Checks that the checkpoint stores a tensor in the program's scaled format. */
+static mgl_status check_stored(const mgl_program_tensor *wanted, const mgl_tensor *found,
+                               mgl_error *err)
+{
+    char own[MGL_WEIGHT_FORMAT_TEXT], stored[MGL_WEIGHT_FORMAT_TEXT];
+    if (mgl_weight_format_equal(wanted->format, mgl_tensor_format(found)))
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
+                    "the program has it as %s, but the checkpoint stores it as %s; lower the "
+                    "model again",
+                    mgl_weight_format_print(wanted->format, own),
+                    mgl_weight_format_print(mgl_tensor_format(found), stored));
+}
+
 /* Staging buffer for some row groups, as stored in the file and converted. Reading several groups
  * at once amortizes the file's checks. The data is still in the CPU cache when it is packed. */
 struct stage {
@@ -69,7 +84,8 @@ struct stage {
 static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
 {
     size_t bytes = 0;
-    if (!mgl_mul((size_t)cols, MGL_ROW_GROUP * sizeof(float), &bytes))
+    /* one more column: a row with one group has a scale and a zero point */
+    if (!mgl_mul((size_t)cols + 1, MGL_ROW_GROUP * sizeof(float), &bytes))
         return mgl_fail_memory(err, SIZE_MAX);
     size_t groups = bytes && bytes < STAGE_BYTES ? STAGE_BYTES / bytes : 1;
     stage->rows = (int64_t)groups * MGL_ROW_GROUP;
@@ -183,6 +199,93 @@ static void pack_groups(const mgl_program *program, const mgl_segment *segment, 
         pack_group(program, segment, rows, count < MGL_ROW_GROUP ? (int)count : MGL_ROW_GROUP, to);
 }
 
+/* ---- quantized tensors ----------------------------------------------------------------------- */
+
+/* Reads `count` rows of a quantized tensor into the stage: codes, then scales and zero points. */
+static mgl_status read_codes(const mgl_graph *graph, int source, int64_t row, int64_t count,
+                             const struct stage *stage, mgl_quantized_rows *out, mgl_error *err)
+{
+    const mgl_tensor *t = &graph->tensors[source];
+    const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
+    *out = (mgl_quantized_rows){.codes = (uint8_t *)stage->raw,
+                                .scales = (float *)(void *)stage->converted,
+                                .zeros = t->quantized.zeros
+                                             ? (uint8_t *)stage->converted +
+                                                   (size_t)(count * groups) * sizeof(float)
+                                             : NULL};
+    return graph->read_codes(graph, source, row, count, out, err);
+}
+
+/* Packs one row group: `count` rows of codes, from `row` of `rows` on. */
+static void pack_scaled_group(const mgl_program *program, const mgl_segment *segment,
+                              const mgl_quantized_rows *rows, int64_t row, int count, char *to)
+{
+    const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
+    const mgl_weight_format format = tensor->format;
+    const int64_t width = segment->col_hi - segment->col_lo;
+    const int64_t groups = mgl_tape_scale_groups(format, width);
+    const int64_t all = mgl_weight_format_groups(format, tensor->cols);
+    const int64_t first = format.group == MGL_GROUP_ALL ? 0 : segment->col_lo / format.group;
+    const int64_t blocks = mgl_segment_blocks(program, segment);
+    const int columns = mgl_weight_code_columns(format.code);
+    char *const at = to + mgl_tape_scale_bytes(format, width);
+    memset(to, 0, (size_t)mgl_segment_group_bytes(program, segment));
+    for (int r = 0; r < count; r++) {
+        const uint8_t *codes = rows->codes + (row + r) * tensor->cols + segment->col_lo;
+        for (int64_t g = 0; g < groups; g++) {
+            const int64_t i = (row + r) * all + first + g;
+            mgl_tape_put_scale(format, to, g, r, rows->scales[i]);
+            if (format.zeros)
+                mgl_tape_put_zero(format, to, groups, g, r, rows->zeros[i]);
+        }
+        for (int64_t b = 0; b < blocks; b++) {
+            const int64_t left = width - b * columns;
+            const int place = mgl_tape_place_of_block((int)blocks, program->exec.warps, (int)b);
+            mgl_tape_pack_codes(format.code,
+                                at + (int64_t)place * MGL_BLOCK_BYTES +
+                                    (ptrdiff_t)r * MGL_BLOCK_ROW_BYTES,
+                                codes + b * columns, (int)(left < columns ? left : columns));
+        }
+    }
+}
+
+/* Packs `count` rows into row groups that are `stride` bytes apart. */
+static void pack_scaled_groups(const mgl_program *program, const mgl_segment *segment,
+                               const mgl_quantized_rows *rows, int64_t count, char *to,
+                               int64_t stride)
+{
+    for (int64_t row = 0; row < count; row += MGL_ROW_GROUP, to += stride)
+        pack_scaled_group(program, segment, rows, row,
+                          count - row < MGL_ROW_GROUP ? (int)(count - row) : MGL_ROW_GROUP, to);
+}
+
+/* Writes rows [lo, hi) of the row factors of a tensor. */
+static mgl_status pack_factors(const mgl_program *program, const mgl_graph *graph,
+                               const mgl_buffer *buffer, int64_t lo, int64_t hi, float *to,
+                               mgl_error *err)
+{
+    int source;
+    const mgl_program_tensor *t = &program->tensors[buffer->tensor];
+    mgl_status status = find_tensor(program, graph, buffer->tensor, &source, err);
+    if (!status)
+        status = check_stored(t, &graph->tensors[source], err);
+    if (status)
+        return status;
+    struct stage stage = {0};
+    status = stage_open(&stage, t->cols, err);
+    for (int64_t row = lo; !status && row < hi; row += stage.rows) {
+        const int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
+        mgl_quantized_rows rows;
+        status = read_codes(graph, source, row, count, &stage, &rows, err);
+        if (!status)
+            memcpy(to + (row - lo), rows.scales, (size_t)count * sizeof *to);
+    }
+    stage_close(&stage);
+    return status;
+}
+
+/* ---- segments and const buffers -------------------------------------------------------------- */
+
 /* Packs rows [lo, hi) of tensor `which` of a segment. `lo` is the first row of a row group, whose
  * place is `to`. */
 static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph,
@@ -190,7 +293,10 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
                               const struct stage *stage, char *to, mgl_error *err)
 {
     int tensor = which ? segment->tensor2 : segment->tensor, source;
+    const bool scaled = mgl_weight_format_is_scaled(program->tensors[tensor].format);
     mgl_status status = find_tensor(program, graph, tensor, &source, err);
+    if (!status && scaled)
+        status = check_stored(&program->tensors[tensor], &graph->tensors[source], err);
     if (status)
         return status;
     int64_t group_bytes = mgl_segment_group_bytes(program, segment);
@@ -198,12 +304,17 @@ static mgl_status pack_tensor(const mgl_program *program, const mgl_graph *graph
     to += which * group_bytes;
     for (int64_t row = lo; row < hi; row += stage->rows) {
         int64_t count = hi - row < stage->rows ? hi - row : stage->rows;
+        char *const at = to + (row - lo) / MGL_ROW_GROUP * stride;
         const char *rows;
-        status = read_rows(program, graph, tensor, source, row, count, stage, &rows, err);
+        mgl_quantized_rows codes;
+        status = scaled ? read_codes(graph, source, row, count, stage, &codes, err)
+                        : read_rows(program, graph, tensor, source, row, count, stage, &rows, err);
         if (status)
             return status;
-        pack_groups(program, segment, rows, count, to + (row - lo) / MGL_ROW_GROUP * stride,
-                    stride);
+        if (scaled)
+            pack_scaled_groups(program, segment, &codes, count, at, stride);
+        else
+            pack_groups(program, segment, rows, count, at, stride);
     }
     return MGL_OK;
 }
@@ -275,7 +386,7 @@ static mgl_status pack_rope(const mgl_graph *graph, const mgl_buffer *buffer, in
 int64_t mgl_pack_const_rows(const mgl_program *program, int buffer)
 {
     const mgl_buffer *b = &program->buffers[buffer];
-    if (b->source == MGL_SOURCE_TENSOR)
+    if (b->source == MGL_SOURCE_TENSOR || b->source == MGL_SOURCE_SCALES)
         return program->tensors[b->tensor].rows;
     return b->source == MGL_SOURCE_ROPE ? b->extents[0].count : 1;
 }
@@ -286,6 +397,8 @@ mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *grap
     const mgl_buffer *b = &program->buffers[buffer];
     if (b->source == MGL_SOURCE_TENSOR)
         return pack_table(program, graph, b, lo, hi, to, err);
+    if (b->source == MGL_SOURCE_SCALES)
+        return pack_factors(program, graph, b, lo, hi, to, err);
     if (b->source == MGL_SOURCE_ROPE)
         return pack_rope(graph, b, lo, hi, to, err);
     memset(to, 0, mgl_buffer_bytes(b));

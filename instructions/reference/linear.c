@@ -12,6 +12,15 @@ const float *mgl_call_bias(const mgl_call *call, int tensor)
     return mgl_call_at(call, mgl_call_operand(call, op->in_count + op->out_count + tensor));
 }
 
+void mgl_call_unpack(const mgl_call *call, int index, int which, int64_t row, float *to)
+{
+    const mgl_segment *segment = &call->program->segments[call->task->segments.first + index];
+    const float *factors = mgl_call_factors(call, segment, which);
+    mgl_unpack_row(call->program, segment, call->tapes[index], which, row, to);
+    for (int64_t i = 0; factors && i < segment->col_hi - segment->col_lo; i++)
+        to[i] *= factors[row];
+}
+
 void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride,
                           const mgl_region *to, const bool *skip, float *row)
 {
@@ -22,7 +31,7 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
         int64_t width = segment->col_hi - segment->col_lo;
         const float *bias = mgl_call_bias(call, s - run->first);
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
-            mgl_unpack_row(call->program, segment, call->tapes[s - run->first], 0, i, row);
+            mgl_call_unpack(call, s - run->first, 0, i, row);
             for (int r = 0; r < call->epoch->rows; r++) {
                 if (skip && skip[r])
                     continue;
@@ -74,7 +83,7 @@ void mgl_reference_add(const mgl_call *call, int64_t inputs, const mgl_region *y
         int64_t width = segment->col_hi - segment->col_lo;
         const float *bias = mgl_call_bias(call, s - run->first);
         for (int64_t i = 0; i < mgl_segment_rows(segment); i++, column++) {
-            mgl_unpack_row(call->program, segment, call->tapes[s - run->first], 0, i, row);
+            mgl_call_unpack(call, s - run->first, 0, i, row);
             for (int r = 0; r < call->epoch->rows; r++) {
                 float sum = mgl_dot(x + r * inputs + segment->col_lo, row, width);
                 add(call, r, column, bias ? sum + bias[segment->row_lo + i] : sum, y, copy);

@@ -14,6 +14,10 @@ void mgl_reference_linear(const mgl_call *call, const float *x, int64_t x_stride
  * NULL: no bias. */
 const float *mgl_call_bias(const mgl_call *call, int tensor);
 
+/* Unpacks row `row` (0 is row_lo) of a tensor of segment `index` of the task (0 is the first) to
+ * f32: the weights, with their row factor. */
+void mgl_call_unpack(const mgl_call *call, int index, int which, int64_t row, float *to);
+
 /* Loads all rows of region x as f32 into `to` (rows(e), columns of x). The second function also
  * normalizes them: by g, or by the RMS scale if mgl_op_scales. */
 void mgl_reference_load(const mgl_call *call, const mgl_region *x, float *to);

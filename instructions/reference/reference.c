@@ -48,6 +48,13 @@ void *mgl_call_at(const mgl_call *call, const mgl_region *region)
     return (char *)call->buffers[region->buffer] + offset * (int64_t)mgl_dtype_size(buffer->dtype);
 }
 
+const float *mgl_call_factors(const mgl_call *call, const mgl_segment *segment, int which)
+{
+    const mgl_program *program = call->program;
+    const int factors = program->tensors[which ? segment->tensor2 : segment->tensor].factors;
+    return factors < 0 ? NULL : (const float *)call->buffers[factors] + segment->row_lo;
+}
+
 float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)
 {
     return (float *)mgl_call_at(call, region) +

@@ -94,6 +94,10 @@ static inline int64_t mgl_buffer_stride(const mgl_buffer *buffer, int dim)
  * for `clear` in the set of the next epoch. */
 void *mgl_call_at(const mgl_call *call, const mgl_region *region);
 
+/* The row factors of a tensor of a segment, from the segment's first row on; NULL: it has none.
+ * `which`: 0, or 1 for the second tensor. */
+const float *mgl_call_factors(const mgl_call *call, const mgl_segment *segment, int which);
+
 /* Row r of a (rows, columns) region of f32, from its first column on. */
 float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r);
 

@@ -101,17 +101,43 @@ static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_wei
         return -1;
     }
     const mgl_tensor *t = &w->graph->tensors[tensor];
+    char stored[MGL_WEIGHT_FORMAT_TEXT];
+    if (mgl_tensor_is_quantized(t) && !mgl_weight_format_is_scaled(format) &&
+        !mgl_weight_format_is(format, MGL_F32))
+        w->status = mgl_fail(w->err, MGL_BAD_INPUT, t->name,
+                             "is quantized (%s), which only the CPU machine takes; run it with "
+                             "--device cpu",
+                             mgl_weight_format_print(t->quantized, stored));
     return mgl_program_add_tensor(w->program, name, t->name, format, t->rank, t->rows, t->cols);
 }
 
-/* The format of a matrix: the program's format, or in f32 on a CPU the checkpoint's. */
+/* The format of a matrix: the program's format, or the checkpoint's if the program takes it. */
 static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
 {
     const mgl_weight_format usual = mgl_weight_format_of(w->program->weight_dtype);
     if (tensor < 0)
         return usual;
-    const mgl_weight_format own = mgl_weight_format_of(w->graph->tensors[tensor].dtype);
+    const mgl_weight_format own = mgl_tensor_format(&w->graph->tensors[tensor]);
     return mgl_program_takes_format(w->program, own) ? own : usual;
+}
+
+/* Declares the row factors of a tensor that has them. */
+static void declare_factors(mgl_lowering *w, int tensor)
+{
+    if (tensor < 0 || !mgl_weight_format_has_factors(w->program->tensors[tensor].format))
+        return;
+    char name[80];
+    const mgl_program_tensor *t = &w->program->tensors[tensor];
+    snprintf(name, sizeof name, "%s_scales", t->name);
+    mgl_buffer buffer = {.name = name,
+                         .space = MGL_SPACE_CONST,
+                         .dtype = MGL_F32,
+                         .rank = 1,
+                         .extents = {{MGL_FIXED, t->rows}},
+                         .source = MGL_SOURCE_SCALES,
+                         .tensor = tensor,
+                         .sets = 1};
+    mgl_program_add_buffer(w->program, &buffer);
 }
 
 /* Declares the weight of the product that makes a value. */
@@ -123,6 +149,14 @@ static int declare_layer_tensor(mgl_lowering *w, int layer, const char *name, in
     return declare_tensor(w, full, tensor, format_of(w, tensor));
 }
 
+/* The same, with its row factors. */
+static int declare_layer_matrix(mgl_lowering *w, int layer, const char *name, int value)
+{
+    const int tensor = declare_layer_tensor(w, layer, name, value);
+    declare_factors(w, tensor);
+    return tensor;
+}
+
 /* Declares gate and up, which share a segment and therefore a format. */
 static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
 {
@@ -132,8 +166,13 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
     if (l->gate < 0 || l->up < 0)
         return;
     mgl_program_tensor *gate = &w->program->tensors[l->gate], *up = &w->program->tensors[l->up];
+    const bool scaled =
+        mgl_weight_format_is_scaled(gate->format) || mgl_weight_format_is_scaled(up->format);
     if (!mgl_weight_format_equal(gate->format, up->format))
-        gate->format = up->format = mgl_weight_format_of(w->program->weight_dtype);
+        gate->format = up->format =
+            mgl_weight_format_of(scaled ? MGL_F32 : w->program->weight_dtype);
+    declare_factors(w, l->gate);
+    declare_factors(w, l->up);
 }
 
 /* Declares a buffer. `extents` may contain the negative symbols below instead of numbers. */
@@ -250,13 +289,13 @@ static void declare_layer(mgl_lowering *w, int layer, const struct nodes *n)
     mgl_lowering_layer *l = &w->layers[layer];
     char name[32];
     l->attn_g = declare_layer_norm(w, layer, "attn", n->norm);
-    l->q = declare_layer_tensor(w, layer, "q", attention->in[0]);
-    l->k = declare_layer_tensor(w, layer, "k", attention->in[1]);
-    l->v = declare_layer_tensor(w, layer, "v", attention->in[2]);
-    l->o = declare_layer_tensor(w, layer, "o", n->o);
+    l->q = declare_layer_matrix(w, layer, "q", attention->in[0]);
+    l->k = declare_layer_matrix(w, layer, "k", attention->in[1]);
+    l->v = declare_layer_matrix(w, layer, "v", attention->in[2]);
+    l->o = declare_layer_matrix(w, layer, "o", n->o);
     l->ffn_g = declare_layer_norm(w, layer, "ffn", n->ffn_norm);
     declare_pair(w, layer, swiglu);
-    l->down = declare_layer_tensor(w, layer, "down", n->down);
+    l->down = declare_layer_matrix(w, layer, "down", n->down);
     declare_extras(w, layer, n);
     snprintf(name, sizeof name, "k%d", layer);
     l->k_cache = DECLARE(w, name, KV, cache, SEQUENCES, m->kv_heads, CAPACITY, m->head_dim);
@@ -458,6 +497,7 @@ void mgl_lowering_declare(mgl_lowering *w)
     bool shared = head >= 0 && table == tensor_of(graph, embed) && w->program->tensor_count > 0 &&
                   mgl_weight_format_equal(w->program->tensors[0].format, format_of(w, table));
     w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
+    declare_factors(w, w->head);
     declare_activations(w);
     declare_io(w);
     declare_results(w);

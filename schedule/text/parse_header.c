@@ -31,6 +31,39 @@ static void list_codes(char *to, size_t size)
                               mgl_weight_code_name((mgl_weight_code)i));
 }
 
+/* Reads the number of columns or rows that share a scale. */
+static bool read_group(mgl_text_parser *p, int32_t *out)
+{
+    int64_t number;
+    if (!mgl_scan_number(p->scan, "a group: a multiple of 16", MGL_MAX_WEIGHT_GROUP, &number))
+        return false;
+    *out = (int32_t)number;
+    return true;
+}
+
+/* Reads the rest of a scaled format: what shares a scale, and the dtype of the scales. */
+static bool read_scales(mgl_text_parser *p, mgl_weight_format *out)
+{
+    out->group_rows = 1;
+    out->group = MGL_GROUP_ALL;
+    if (mgl_scan_take_word(p->scan, "tensor"))
+        out->group_rows = MGL_GROUP_ALL;
+    else if (mgl_scan_take_word(p->scan, "group")) {
+        if (!read_group(p, &out->group))
+            return false;
+    } else if (mgl_scan_take_word(p->scan, "block")) {
+        if (!read_group(p, &out->group_rows) || !read_group(p, &out->group))
+            return false;
+    } else if (!mgl_scan_take_word(p->scan, "row")) {
+        return mgl_scan_fail_expected(p->scan,
+                                      "`row`, `tensor`, `group N` or `block ROWS COLUMNS`");
+    }
+    if (!mgl_text_read_dtype(p, &out->scales))
+        return false;
+    out->zeros = mgl_scan_take_word(p->scan, "zeros");
+    return true;
+}
+
 bool mgl_text_read_format(mgl_text_parser *p, mgl_weight_format *out)
 {
     mgl_word w;
@@ -41,9 +74,16 @@ bool mgl_text_read_format(mgl_text_parser *p, mgl_weight_format *out)
     if (!mgl_scan_word(p->scan, wanted, &w))
         return false;
     snprintf(name, sizeof name, "%.*s", w.length, w.at);
-    return mgl_weight_code_parse(name, &out->code) ||
-           mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s", name,
-                         codes);
+    if (!mgl_weight_code_parse(name, &out->code))
+        return mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s",
+                             name, codes);
+    if (mgl_weight_format_is_scaled(*out) && !read_scales(p, out))
+        return false;
+    return mgl_weight_format_valid(*out) ||
+           mgl_scan_fail(p->scan, w.at, p->scan->at,
+                         "no format has these scales: groups are multiples of %d up to %d, scales "
+                         "are f32, bf16 or f16, and e4m3 has no zero points",
+                         MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP);
 }
 
 /* ---- statements -------------------------------------------------------------------------- */
@@ -133,12 +173,16 @@ static bool read_stream(mgl_text_parser *p, mgl_exec *exec)
 static bool read_types(mgl_text_parser *p)
 {
     mgl_program *program = p->program;
-    mgl_weight_format weights;
+    mgl_word w;
+    char name[MGL_SCAN_NAME + 1];
     if (!expect_statement(p, "types") || !mgl_scan_expect_word(p->scan, "weights") ||
-        !mgl_text_read_format(p, &weights))
+        !mgl_scan_word(p->scan, "a format (f32, bf16, f16)", &w))
         return false;
-    program->weight_dtype = program->embedding_dtype = program->exchange_dtype =
-        mgl_weight_code_get(weights.code)->numbers;
+    snprintf(name, sizeof name, "%.*s", w.length, w.at);
+    if (!mgl_dtype_parse(name, &program->weight_dtype) || program->weight_dtype == MGL_I32)
+        return mgl_scan_fail(p->scan, w.at, p->scan->at,
+                             "unknown weight format `%s`; known: f32, bf16, f16", name);
+    program->embedding_dtype = program->exchange_dtype = program->weight_dtype;
     if (mgl_scan_take_word(p->scan, "embedding") &&
         !mgl_text_read_dtype(p, &program->embedding_dtype))
         return false;

@@ -47,9 +47,11 @@
 /*
  * OP is a name of instructions/ops.def. VARIANT is a name of schedule/variants.def
  * (`norm_linear.skinny`), omitted for general. SPACE is a name of MGL_SPACES, DTYPE of MGL_DTYPES,
- * FORMAT of base/weight_codes.def. LAYOUT is g8, or g8x2 for two tensors, joined by `|`. A STRING
- * is in double quotes, with \" and \\ for these two characters and \xNN for control bytes. FLOAT is
- * the shortest decimal that reads back as the same float.
+ * FORMAT of base/weight_codes.def; a scaled one goes on with
+ * row | tensor | group N | block ROWS COLUMNS, the DTYPE of its scales, and zeros. LAYOUT is g8, or
+ * g8x2 for two tensors, joined by `|`. A STRING is in double quotes, with \" and \\ for these two
+ * characters and \xNN for control bytes. FLOAT is the shortest decimal that reads back as the same
+ * float.
  */
 #include "schedule/schedule.h"
 #include "schedule/variants.h"
@@ -173,6 +175,8 @@ static void put_buffer(const mgl_program *program, const mgl_buffer *buffer, mgl
     mgl_text_put(out, "]");
     if (buffer->source == MGL_SOURCE_TENSOR)
         mgl_text_format(out, " tensor %s", program->tensors[buffer->tensor].name);
+    else if (buffer->source == MGL_SOURCE_SCALES)
+        mgl_text_format(out, " scales %s", program->tensors[buffer->tensor].name);
     else if (buffer->source == MGL_SOURCE_ROPE)
         mgl_text_put(out, " rope");
     if (buffer->sets != 1)

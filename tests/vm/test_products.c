@@ -14,7 +14,23 @@
 #include "fixture.h"
 #include "instructions/reference/reference.h"
 
-enum { MAX_SETS = 4, FORMATS = 3, MAX_ROWS = 70, ANY_WARPS = 8, SUMS = 16 };
+enum { MAX_SETS = 4, MAX_ROWS = 70, ANY_WARPS = 8, SUMS = 16 };
+
+/* Unscaled formats, then scaled ones with each way to share scales. */
+static const mgl_weight_format formats[] = {
+    {.code = MGL_CODE_F32},
+    {.code = MGL_CODE_BF16},
+    {.code = MGL_CODE_F16},
+    {.code = MGL_CODE_INT8, .scales = MGL_F32, .group_rows = 1},
+    {.code = MGL_CODE_INT8, .scales = MGL_F16, .group = 32, .group_rows = 1},
+    {.code = MGL_CODE_INT8, .scales = MGL_BF16, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_INT4, .scales = MGL_BF16, .group = 64, .group_rows = 1},
+    {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 128, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_INT4, .scales = MGL_F32, .group = 48, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
+    {.code = MGL_CODE_E4M3, .scales = MGL_F32},
+};
+enum { FORMATS = sizeof formats / sizeof *formats, NUMBERS = 3 };
 
 /* The sets of this CPU, the best first and the plain one last. */
 static mgl_products sets[MAX_SETS];
@@ -37,6 +53,7 @@ static void find_sets(void)
 struct problem {
     mgl_matrix w;
     int64_t outputs, inputs, width; /* width: of all blocks */
+    int64_t groups, scale_bytes;    /* of a row group */
     char *tape;
     int32_t *place;
     float *weights; /* (row groups * 8, width) what stands on the tape */
@@ -58,13 +75,24 @@ static int64_t groups_of(const struct problem *p)
     return (p->outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
 }
 
-/* Where a weight lies: [row group][place of its k block][8 rows][64 bytes]. */
+/* Where a row of a block lies: [row group][scales][place of its k block][8 rows][64 bytes]. */
+static char *row_at(const struct problem *p, int64_t row, int64_t block)
+{
+    int64_t place = p->place ? p->place[block] : block;
+    return p->tape + row / 8 * (int64_t)p->w.group_stride + p->scale_bytes + place * 512 +
+           row % 8 * 64;
+}
+
+static int bits_of(const struct problem *p)
+{
+    return mgl_weight_code_get(p->w.format.code)->bits;
+}
+
+/* An unscaled weight. */
 static char *weight_at(const struct problem *p, int64_t row, int64_t column)
 {
-    int64_t columns = mgl_weight_code_columns(p->w.format.code), block = column / columns;
-    int64_t place = p->place ? p->place[block] : block;
-    return p->tape + row / 8 * (int64_t)p->w.group_stride + place * 512 + row % 8 * 64 +
-           mgl_weight_code_bytes(p->w.format.code, column % columns);
+    int64_t columns = 512 / bits_of(p);
+    return row_at(p, row, column / columns) + column % columns * bits_of(p) / 8;
 }
 
 static void set_weight(struct problem *p, int64_t row, int64_t column, float value)
@@ -75,13 +103,18 @@ static void set_weight(struct problem *p, int64_t row, int64_t column, float val
 }
 
 /* All zeros; `warps` 0: the blocks in their order. */
-static struct problem make_zeros(mgl_weight_code code, int64_t outputs, int64_t inputs, int rows,
-                                 int warps)
+static struct problem make_zeros(mgl_weight_format format, int64_t outputs, int64_t inputs,
+                                 int rows, int warps)
 {
-    int64_t columns = mgl_weight_code_columns(code);
+    const int bits = mgl_weight_code_get(format.code)->bits;
+    int64_t columns = 512 / bits;
     struct problem p = {.outputs = outputs, .inputs = inputs, .rows = rows};
     int64_t blocks = (inputs + columns - 1) / columns;
-    size_t stride = (size_t)blocks * MGL_BLOCK_BYTES;
+    const bool on_tape = bits < 16 && (format.group > 0 || format.zeros);
+    p.groups = !on_tape ? 0 : format.group ? (inputs + format.group - 1) / format.group : 1;
+    const int64_t each = (int64_t)mgl_dtype_size(format.scales) + format.zeros;
+    p.scale_bytes = (p.groups * (format.group_rows == 1 ? 8 : 1) * each + 511) / 512 * 512;
+    size_t stride = (size_t)blocks * MGL_BLOCK_BYTES + (size_t)p.scale_bytes;
     p.width = blocks * columns;
     p.tape = mgl_alloc_aligned(64, (size_t)groups_of(&p) * stride);
     memset(p.tape, 0, (size_t)groups_of(&p) * stride);
@@ -90,17 +123,82 @@ static struct problem make_zeros(mgl_weight_code code, int64_t outputs, int64_t 
         for (int64_t b = 0; b < blocks; b++)
             p.place[b] = mgl_tape_place_of_block((int)blocks, warps, (int)b);
     }
-    p.w = (mgl_matrix){p.tape, stride, p.place, (int)blocks, {code}};
+    p.w = (mgl_matrix){.tape = p.tape + p.scale_bytes,
+                       .group_stride = stride,
+                       .place = p.place,
+                       .blocks = (int)blocks,
+                       .format = format,
+                       .scales = -(ptrdiff_t)p.scale_bytes,
+                       .groups = p.groups};
     p.weights = mgl_alloc_zero((size_t)(groups_of(&p) * 8 * p.width), sizeof(float));
     p.x = mgl_alloc_zero((size_t)(rows * p.width), sizeof(float));
     return p;
 }
 
-static struct problem make(mgl_weight_code code, int64_t outputs, int64_t inputs, int rows,
+/* The number of a code, from its definition. */
+static float number_of(mgl_weight_code code, int bits, int zero)
+{
+    if (code != MGL_CODE_E4M3)
+        return (float)(bits - zero);
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    const float magnitude =
+        exponent ? ldexpf(1 + (float)mantissa / 8, exponent - 7) : ldexpf((float)mantissa, -9);
+    return bits & 128 ? -magnitude : magnitude;
+}
+
+/* Sets scale and zero point of a group of a row. Rows that share them get those of the first. */
+static float set_scale(struct problem *p, int64_t row, int64_t group, int *zero)
+{
+    const mgl_weight_format f = p->w.format;
+    const int64_t of = f.group_rows == 1 ? row : row / 8 * 8;
+    const int64_t rows = f.group_rows == 1 ? 8 : 1, at = group * rows + (rows == 8 ? row % 8 : 0);
+    const float drawn = 0.01f * (2 + value_of(5, of * 1000 + group));
+    char *scales = p->tape + row / 8 * (int64_t)p->w.group_stride;
+    float scale = 1;
+    *zero = bits_of(p) == 4 ? 8 : 128;
+    if (p->groups == 0)
+        return scale;
+    mgl_convert(scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, &drawn, MGL_F32, 1);
+    mgl_convert(&scale, MGL_F32, scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, 1);
+    if (f.zeros) {
+        *zero = (int)(row * 7 + group * 3) % (1 << bits_of(p));
+        scales[p->groups * rows * (int64_t)mgl_dtype_size(f.scales) + at] = (char)*zero;
+    }
+    return scale;
+}
+
+/* Sets all weights of a scaled format, with the places of schedule/formats.h. */
+static void set_scaled(struct problem *p)
+{
+    static const int nibbles[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+    const mgl_weight_format f = p->w.format;
+    const int columns = 512 / bits_of(p);
+    for (int64_t row = 0; row < p->outputs; row++)
+        for (int64_t k = 0; k < p->inputs; k++) {
+            const int64_t group = f.group ? k / f.group : 0;
+            int zero, in = (int)(k % columns), j = in / 32, q = in / 8 % 4, i = in % 8, nibble = 0;
+            const float scale = set_scale(p, row, group, &zero);
+            int code = (int)((value_of(1, row * p->inputs + k) + 1) / 2 * (float)(1 << bits_of(p)));
+            if (f.code == MGL_CODE_E4M3 && (code & 127) == 127)
+                code ^= 1; /* no NaN */
+            unsigned char *at = (unsigned char *)row_at(p, row, k / columns);
+            while (nibbles[nibble] != i)
+                nibble++;
+            if (bits_of(p) == 8)
+                at[16 * q + 8 * j + i] = (unsigned char)code;
+            else
+                at[16 * q + 4 * j + nibble / 2] |= (unsigned char)(code << nibble % 2 * 4);
+            p->weights[row * p->width + k] = number_of(f.code, code, zero) * scale;
+        }
+}
+
+static struct problem make(mgl_weight_format format, int64_t outputs, int64_t inputs, int rows,
                            int warps)
 {
-    struct problem p = make_zeros(code, outputs, inputs, rows, warps);
-    for (int64_t i = 0; i < outputs; i++)
+    struct problem p = make_zeros(format, outputs, inputs, rows, warps);
+    if (mgl_weight_format_is_scaled(format))
+        set_scaled(&p);
+    for (int64_t i = 0; i < outputs && !mgl_weight_format_is_scaled(format); i++)
         for (int64_t k = 0; k < inputs; k++)
             set_weight(&p, i, k, value_of(1, i * inputs + k));
     for (int64_t r = 0; r < rows; r++)
@@ -196,10 +294,10 @@ static void check_problem(const mgl_products *set, const struct problem *p)
 START_TEST(products_are_those_of_the_definition)
 {
     static const int rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
-    mgl_weight_code code = (mgl_weight_code)(_i % FORMATS);
+    mgl_weight_format format = formats[_i % FORMATS];
     int warps = _i / FORMATS % 2 ? ANY_WARPS : 0;
     for (int s = 0; s < SHAPES; s++) {
-        struct problem p = make(code, shapes[s][0], shapes[s][1], MAX_ROWS, warps);
+        struct problem p = make(format, shapes[s][0], shapes[s][1], MAX_ROWS, warps);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             p.rows = rows[i];
             check_problem(&sets[_i / FORMATS / 2], &p);
@@ -215,7 +313,7 @@ START_TEST(bits_do_not_depend_on_the_rows)
     for (int s = 0; s < SHAPES; s++) {
         const mgl_products *set = &sets[_i / FORMATS];
         struct problem p =
-            make((mgl_weight_code)(_i % FORMATS), shapes[s][0], shapes[s][1], MAX_ROWS, ANY_WARPS);
+            make(formats[_i % FORMATS], shapes[s][0], shapes[s][1], MAX_ROWS, ANY_WARPS);
         float *all = multiply(set, &p);
         struct problem one = p;
         one.rows = 1;
@@ -234,7 +332,7 @@ START_TEST(bits_do_not_depend_on_how_the_groups_are_cut)
 {
     enum { ROWS = 5, OUTPUTS = 45 };
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_code)(_i % FORMATS), OUTPUTS, 700, ROWS, ANY_WARPS);
+    struct problem p = make(formats[_i % FORMATS], OUTPUTS, 700, ROWS, ANY_WARPS);
     float *whole = multiply(set, &p), cut[ROWS * OUTPUTS];
     float *scratch = mgl_alloc(mgl_products_scratch(p.w.blocks, p.w.format) * sizeof *scratch);
     for (int64_t size = 1; size < groups_of(&p); size++) {
@@ -255,8 +353,7 @@ END_TEST
 START_TEST(a_matrix_may_have_gaps_between_its_groups)
 {
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_code)(_i % FORMATS), 40, 90, 4, ANY_WARPS),
-                   every_second = p;
+    struct problem p = make(formats[_i % FORMATS], 40, 90, 4, ANY_WARPS), every_second = p;
     float *all = multiply(set, &p);
     every_second.w.group_stride *= 2;
     every_second.outputs = 24;
@@ -275,7 +372,7 @@ START_TEST(only_the_outputs_are_written)
 {
     enum { ROWS = 4, OUTPUTS = 13, STRIDE = 20, CANARY = 77 };
     const mgl_products *set = &sets[_i / FORMATS];
-    struct problem p = make((mgl_weight_code)(_i % FORMATS), OUTPUTS, 70, ROWS, ANY_WARPS);
+    struct problem p = make(formats[_i % FORMATS], OUTPUTS, 70, ROWS, ANY_WARPS);
     float *x = mgl_alloc((size_t)(1 + ROWS * p.width) * sizeof *x), to[(ROWS + 1) * STRIDE];
     size_t room = mgl_products_scratch(p.w.blocks, p.w.format);
     float *scratch = mgl_alloc((1 + room) * sizeof *scratch);
@@ -306,7 +403,7 @@ static double relative_error(const float *found, const float *wanted, int64_t n)
 
 START_TEST(plain_c_agrees_with_every_set)
 {
-    struct problem p = make((mgl_weight_code)(_i % FORMATS), 33, 2048, 6, ANY_WARPS);
+    struct problem p = make(formats[_i % FORMATS], 33, 2048, 6, ANY_WARPS);
     float *plain = multiply(&sets[set_count - 1], &p), *found = multiply(&sets[_i / FORMATS], &p);
     ck_assert_double_le(relative_error(found, plain, p.rows * p.outputs), 1e-5);
     mgl_free(plain);
@@ -323,7 +420,7 @@ START_TEST(every_pattern_of_16_bits_is_converted_exactly)
 {
     enum { PATTERNS = 1 << 16, ROWS = 7 };
     mgl_weight_code code = _i % 2 ? MGL_CODE_F16 : MGL_CODE_BF16;
-    struct problem p = make_zeros(code, PATTERNS, 32, ROWS, 0);
+    struct problem p = make_zeros((mgl_weight_format){.code = code}, PATTERNS, 32, ROWS, 0);
     for (int64_t i = 0; i < PATTERNS; i++) {
         uint16_t pattern = (uint16_t)i;
         memcpy(weight_at(&p, i, i % 32), &pattern, sizeof pattern);
@@ -349,10 +446,9 @@ START_TEST(special_values_are_those_of_the_definition)
 {
     static const float specials[] = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, 0x1p-24f, 0x1p-149f};
     enum { SPECIALS = sizeof specials / sizeof *specials, INPUTS = 90 };
-    const mgl_products *set = &sets[_i / FORMATS];
+    const mgl_products *set = &sets[_i / NUMBERS];
     for (int of_x = 0; of_x < 2; of_x++) {
-        struct problem p =
-            make((mgl_weight_code)(_i % FORMATS), SPECIALS, INPUTS, SPECIALS, ANY_WARPS);
+        struct problem p = make(formats[_i % NUMBERS], SPECIALS, INPUTS, SPECIALS, ANY_WARPS);
         for (int64_t s = 0; s < SPECIALS; s++)
             if (of_x)
                 p.x[s * p.width + 11 * s] = specials[s];
@@ -372,10 +468,10 @@ END_TEST
 /* Products below the least normal number are not flushed to zero. */
 START_TEST(subnormal_products_are_kept)
 {
-    struct problem p = make_zeros((mgl_weight_code)(_i % FORMATS), 1, 32, 1, 0);
+    struct problem p = make_zeros(formats[_i % NUMBERS], 1, 32, 1, 0);
     set_weight(&p, 0, 3, 0x1p-14f);
     p.x[3] = 0x1p-120f;
-    float *to = multiply(&sets[_i / FORMATS], &p);
+    float *to = multiply(&sets[_i / NUMBERS], &p);
     ck_assert_float_eq(to[0], 0x1p-134f);
     mgl_free(to);
     release(&p);
@@ -458,8 +554,8 @@ int main(void)
     tcase_add_loop_test(tests, only_the_outputs_are_written, 0, each);
     tcase_add_loop_test(tests, plain_c_agrees_with_every_set, 0, each);
     tcase_add_loop_test(tests, every_pattern_of_16_bits_is_converted_exactly, 0, 2 * set_count);
-    tcase_add_loop_test(tests, special_values_are_those_of_the_definition, 0, each);
-    tcase_add_loop_test(tests, subnormal_products_are_kept, 0, each);
+    tcase_add_loop_test(tests, special_values_are_those_of_the_definition, 0, set_count * NUMBERS);
+    tcase_add_loop_test(tests, subnormal_products_are_kept, 0, set_count * NUMBERS);
     tcase_add_loop_test(tests, dot_is_that_of_the_definition, 0, set_count);
     tcase_add_loop_test(tests, add_scaled_adds_to_each, 0, set_count);
     tcase_add_test(tests, the_best_set_is_the_first_that_the_cpu_can_run);

@@ -44,6 +44,7 @@ struct product {
                      other */
     float *to2;   /* outputs of the second tensor (up); NULL: no SwiGLU */
     int64_t step; /* row groups per item */
+    const float *factors[MGL_CPU_SEGMENTS + 1]; /* row factors of each tensor, as bias */
     const float *bias[MGL_CPU_SEGMENTS + 1]; /* of each tensor, from its segment's first row on; or
                                                 NULL */
     int64_t items[MGL_CPU_SEGMENTS + 1];     /* first item of each segment; last: their number */
@@ -60,6 +61,15 @@ static int64_t padded(int64_t columns)
 static const mgl_segment *segment_at(const mgl_call *call, int i)
 {
     return &call->program->segments[call->task->segments.first + i];
+}
+
+/* Multiplies outputs [lo, end) of all rows by row factors, if not NULL. */
+static void scale_outputs(const struct product *p, const float *factors, float *to, int64_t lo,
+                          int64_t end)
+{
+    for (int r = 0; factors && r < p->rows; r++)
+        for (int64_t i = lo; i < end; i++)
+            to[r * p->to_stride + i] *= factors[i];
 }
 
 /* Adds a bias, if not NULL, to outputs [lo, end) of all rows. */
@@ -88,11 +98,13 @@ static void multiply_item(void *user, int worker, size_t number)
     m->products.multiply(&segment->matrix[0], lo, hi, outputs, p->x, p->x_stride, p->rows, to,
                          p->to_stride, lane);
     int64_t end = hi * MGL_ROW_GROUP < outputs ? hi * MGL_ROW_GROUP : outputs;
+    scale_outputs(p, p->factors[s], to, lo * MGL_ROW_GROUP, end);
     add_bias(p, p->bias[s], to, lo * MGL_ROW_GROUP, end);
     if (!to2)
         return;
     m->products.multiply(&segment->matrix[1], lo, hi, outputs, p->x, p->x_stride, p->rows, to2,
                          p->to_stride, lane);
+    scale_outputs(p, p->factors[1], to2, lo * MGL_ROW_GROUP, end);
     add_bias(p, p->bias[1], to2, lo * MGL_ROW_GROUP, end);
     for (int r = 0; r < p->rows; r++)
         for (int64_t i = lo * MGL_ROW_GROUP; i < end; i++)
@@ -138,11 +150,14 @@ static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64
         int64_t outputs = mgl_segment_rows(segment_at(call, s));
         int64_t groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
         p.bias[s] = bias_of(call, s, segment_at(call, s));
+        p.factors[s] = mgl_call_factors(call, segment_at(call, s), 0);
         p.columns[s + 1] = p.columns[s] + outputs;
         p.items[s + 1] = p.items[s] + (groups + p.step - 1) / p.step;
     }
-    if (to2)
+    if (to2) {
         p.bias[1] = bias_of(call, 1, segment_at(call, 0));
+        p.factors[1] = mgl_call_factors(call, segment_at(call, 0), 1);
+    }
     share(m, (size_t)p.items[p.run->count], multiply_item, &p);
 }
 

@@ -239,16 +239,21 @@ static mgl_status open_segment(mgl_machine *m, int index, mgl_error *err)
     const mgl_weight_format format = mgl_segment_format(p, s);
     int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
     int blocks = (int)mgl_segment_blocks(p, s);
-    size_t group = (size_t)mgl_weight_format_group_bytes(format, blocks);
+    const int64_t columns = s->col_hi - s->col_lo;
+    const size_t group = (size_t)mgl_tape_group_bytes(format, columns);
+    const size_t scales = (size_t)mgl_tape_scale_bytes(format, columns);
     if (p->exec.warps > 1 && !(m->places[index] = place_blocks(blocks, p->exec.warps)))
         return mgl_fail_memory(err, (size_t)blocks * sizeof **m->places);
     for (int which = 0; which < tensors; which++)
-        m->segments[index].matrix[which] = (mgl_matrix){
-            .tape = (const char *)m->segment_tapes[index] + s->offset + (size_t)which * group,
-            .group_stride = group * (size_t)tensors,
-            .place = m->places[index],
-            .blocks = blocks,
-            .format = format};
+        m->segments[index].matrix[which] =
+            (mgl_matrix){.tape = (const char *)m->segment_tapes[index] + s->offset +
+                                 (size_t)which * group + scales,
+                         .group_stride = group * (size_t)tensors,
+                         .place = m->places[index],
+                         .blocks = blocks,
+                         .format = format,
+                         .scales = -(ptrdiff_t)scales,
+                         .groups = mgl_tape_scale_groups(format, columns)};
     return MGL_OK;
 }
 

@@ -22,9 +22,14 @@ static void unpack_group(const mgl_matrix *w, int64_t group, float *to)
     int64_t columns = mgl_weight_code_columns(w->format.code), width = w->blocks * columns;
     for (int b = 0; b < w->blocks; b++) {
         const char *block = from + (int64_t)(w->place ? w->place[b] : b) * MGL_BLOCK_BYTES;
-        for (int i = 0; i < MGL_ROW_GROUP; i++)
-            mgl_weight_code_decode(w->format.code, to + i * width + b * columns,
-                                   block + (ptrdiff_t)i * MGL_BLOCK_ROW_BYTES, (size_t)columns);
+        for (int i = 0; i < MGL_ROW_GROUP; i++) {
+            const char *row = block + (ptrdiff_t)i * MGL_BLOCK_ROW_BYTES;
+            float *at = to + i * width + b * columns;
+            if (mgl_weight_format_is_scaled(w->format))
+                mgl_tape_decode(w->format, at, row, from + w->scales, w->groups, b, i);
+            else
+                mgl_weight_code_decode(w->format.code, at, row, (size_t)columns);
+        }
     }
 }
 

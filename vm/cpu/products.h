@@ -1,6 +1,6 @@
 /*
  * Matrix products of the CPU machine: rows of activations times a packed matrix on a tape, in f32,
- * bf16 or f16. fast.c calls them for the linear ops and attention.
+ * bf16, f16 or a scaled format. fast.c calls them for the linear ops and attention.
  *
  * There is one set of functions for each instruction set (avx512, avx2, neon), and one in plain C;
  * the best supported set is selected at run time. Products and sums are f32. One thread computes an
@@ -23,12 +23,14 @@
  * of MGL_BLOCK_BYTES, and each block 64 bytes of every row. Rows and columns past the matrix's
  * edges are zero. */
 typedef struct mgl_matrix {
-    const char *tape;    /* row group 0; aligned to 64 bytes */
+    const char *tape;    /* the blocks of row group 0; aligned to 64 bytes */
     size_t group_stride; /* bytes from one row group to the next */
     const int32_t
         *place; /* (blocks) k block b is the place[b]-th of its row group; NULL: the b-th */
     int blocks; /* k blocks of a row group */
     mgl_weight_format format;
+    ptrdiff_t scales; /* from `tape` to the scales of row group 0; 0: there are none on the tape */
+    int64_t groups;   /* of a row, with scales on the tape (mgl_tape_scale_groups) */
 } mgl_matrix;
 
 /* to[r * to_stride + i] = sum over k of x[r * x_stride + k] * w[i][k], for i in [8 group_lo, 8

@@ -22,7 +22,7 @@ static inline struct tile tape_tile(int rows)
 /* Up to this many rows, a panel does not pay off. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return code == MGL_CODE_F32 ? 1 : 3;
+    return mgl_weight_code_get(code)->scaled ? 0 : code == MGL_CODE_F32 ? 1 : 3;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */

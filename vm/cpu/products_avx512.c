@@ -22,7 +22,7 @@ static inline struct tile tape_tile(int rows)
  * more. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return code == MGL_CODE_F32 ? 3 : 6;
+    return mgl_weight_code_get(code)->scaled ? 0 : code == MGL_CODE_F32 ? 3 : 6;
 }
 
 /* For one row, a pass at full speed interferes with its own prefetches. Short passes, which store

@@ -20,8 +20,7 @@ static inline struct tile tape_tile(int rows)
 
 static inline int tape_rows(mgl_weight_code code)
 {
-    (void)code;
-    return 2;
+    return mgl_weight_code_get(code)->scaled ? 0 : 2;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */

@@ -12,7 +12,8 @@
  *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
  *     IN_REGISTER(v)                   keeps the compiler from reloading v for each use
  *     tape_tile(rows) panel_tile(rows) register tile of a pass for this many rows of x
- *     tape_rows(code)                maximum rows of x for which weights are read from the tape
+ *     tape_rows(code)                  maximum rows of x for which weights are read from the tape;
+ *                                      0 for scaled codes, which are always converted to a panel
  *     tape_run(code, rows)           k blocks of a run that is read from the tape
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
@@ -32,6 +33,7 @@
 #include <string.h>
 
 #include "schedule/program.h"
+#include "vm/cpu/products_scaled.h"
 #include "vm/cpu/products_sets.h"
 
 enum {
@@ -61,6 +63,7 @@ struct run {
 
 /* The blocks of a row group, followed by those of the next row group to read. */
 struct tape {
+    const mgl_matrix *matrix;
     const char *group, *next;
     const int32_t *place;
     int blocks;
@@ -104,7 +107,7 @@ ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int col
     case MGL_F16:
         return load_f16(half);
     case MGL_F32:
-    case MGL_I32: /* not used by any format: base/weight_codes.def */
+    case MGL_I32: /* not used by any code */
     case MGL_DTYPE_COUNT:
         break;
     }
@@ -215,9 +218,10 @@ static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight
                       int rows)
 {
     switch (code) {
-#define MGL_CODE(id, ...)                                                                          \
+#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
     case MGL_CODE_##id:                                                                            \
-        tile_code(run, tape, MGL_CODE_##id, rows);                                                 \
+        if (!(scaled))                                                                             \
+            tile_code(run, tape, MGL_CODE_##id, rows);                                             \
         break;
 #include "base/weight_codes.def"
     case MGL_CODE_COUNT:
@@ -248,13 +252,25 @@ ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, flo
     }
 }
 
+/* The same for a scaled code. */
+static void convert_scaled_run(const struct run *run, const struct tape *tape, float *panel)
+{
+    const mgl_matrix *w = tape->matrix;
+    for (int b = run->lo; b < run->hi; b++, panel += columns_of(w->format.code) * GROUP)
+        convert_scaled(w, tape->group + w->scales, block_at(run->blocks, run->place, b), b, panel);
+}
+
 /* Converts the run's blocks to f32 in order. Returns the equivalent run over the panel. */
-static struct run convert(const struct run *run, mgl_weight_code code, float *panel)
+static struct run convert(const struct run *run, const struct tape *tape, mgl_weight_code code,
+                          float *panel)
 {
     switch (code) {
-#define MGL_CODE(id, ...)                                                                          \
+#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
     case MGL_CODE_##id:                                                                            \
-        convert_code(run, MGL_CODE_##id, panel);                                                   \
+        if (scaled)                                                                                \
+            convert_scaled_run(run, tape, panel);                                                  \
+        else                                                                                       \
+            convert_code(run, MGL_CODE_##id, panel);                                               \
         break;
 #include "base/weight_codes.def"
     case MGL_CODE_COUNT:
@@ -296,7 +312,7 @@ static void multiply_panel(const struct run *run, const struct tape *tape, mgl_w
                            int rows, float *panel)
 {
     const char *blocks[RUN_STEPS];
-    struct run of_tile = convert(run, code, panel);
+    struct run of_tile = convert(run, tape, code, panel);
     struct feed feed = feed_of(tape, run, of_tile.hi, rows, blocks);
     for (int r = 0; r < rows; r += TILE_ROWS) {
         tile_panel(&of_tile, &feed, least(rows - r, TILE_ROWS));
@@ -350,7 +366,8 @@ static int panel_run(const mgl_matrix *w)
 static struct tape tape_of(const mgl_matrix *w, int rows)
 {
     bool panel = rows > tape_rows(w->format.code);
-    return (struct tape){.place = w->place,
+    return (struct tape){.matrix = w,
+                         .place = w->place,
                          .blocks = w->blocks,
                          .step = panel ? panel_run(w) : tape_run(w->format.code, rows),
                          .ahead = least(AHEAD, w->blocks)};

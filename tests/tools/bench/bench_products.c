@@ -80,8 +80,39 @@ static void fill_values(float *to, size_t count)
     }
 }
 
+/* The formats that are measured. */
+static const mgl_weight_format formats[] = {
+    {.code = MGL_CODE_F32},
+    {.code = MGL_CODE_BF16},
+    {.code = MGL_CODE_F16},
+    {.code = MGL_CODE_INT8, .scales = MGL_F32, .group_rows = 1},
+    {.code = MGL_CODE_INT8, .scales = MGL_F16, .group = 32, .group_rows = 1},
+    {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 128, .group_rows = 1},
+    {.code = MGL_CODE_INT4, .scales = MGL_BF16, .group = 64, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* Any bytes are codes, and 0x14 of every byte of a scale is a small finite number. */
+static void fill_scaled(problem *p)
+{
+    uint32_t state = 1;
+    for (size_t i = 0; i < p->bytes; i++) {
+        state = state * 1664525 + 1013904223;
+        p->tape[i] = (char)(state >> 24);
+        if (p->w.format.code == MGL_CODE_E4M3)
+            p->tape[i] &= ~1; /* no NaN */
+    }
+    for (int64_t g = 0; g < p->groups; g++)
+        memset(p->tape + (size_t)g * p->w.group_stride, 0x14, (size_t)-p->w.scales);
+}
+
 static void fill_tape(problem *p)
 {
+    if (mgl_weight_format_is_scaled(p->w.format)) {
+        fill_scaled(p);
+        return;
+    }
     size_t length = (size_t)mgl_weight_code_bytes(p->w.format.code, PATTERN);
     float *values = allocate(PATTERN * sizeof *values);
     char *pattern = allocate(length);
@@ -116,19 +147,28 @@ static char *map_file(size_t bytes)
     return memory;
 }
 
-static void make(problem *p, mgl_weight_code code, int64_t inputs, int64_t outputs, bool mapped)
+static void make(problem *p, mgl_weight_format format, int64_t inputs, int64_t outputs, bool mapped)
 {
-    int64_t blocks = inputs / mgl_weight_code_columns(code);
+    const int columns = mgl_weight_code_columns(format.code);
+    const int64_t blocks = (inputs + columns - 1) / columns;
+    const size_t scales = (size_t)mgl_tape_scale_bytes(format, inputs);
+    const size_t group = (size_t)mgl_tape_group_bytes(format, inputs);
     p->inputs = inputs;
     p->outputs = outputs;
     p->groups = outputs / MGL_ROW_GROUP;
-    p->bytes = (size_t)(blocks * p->groups) * MGL_BLOCK_BYTES;
+    p->bytes = group * (size_t)p->groups;
     p->mapped = mapped;
     p->tape = mapped ? map_file(p->bytes) : allocate_tape(p->bytes);
     p->place = allocate((size_t)blocks * sizeof *p->place);
-    p->w = (mgl_matrix){p->tape, (size_t)blocks * MGL_BLOCK_BYTES, p->place, (int)blocks, {code}};
-    p->x = allocate((size_t)(MAX_ROWS * inputs) * sizeof *p->x);
-    fill_values(p->x, (size_t)(MAX_ROWS * inputs));
+    p->w = (mgl_matrix){.tape = p->tape + scales,
+                        .group_stride = group,
+                        .place = p->place,
+                        .blocks = (int)blocks,
+                        .format = format,
+                        .scales = -(ptrdiff_t)scales,
+                        .groups = mgl_tape_scale_groups(format, inputs)};
+    p->x = allocate((size_t)(MAX_ROWS * inputs + columns) * sizeof *p->x);
+    fill_values(p->x, (size_t)(MAX_ROWS * inputs + columns));
     fill_tape(p);
 }
 
@@ -276,9 +316,10 @@ static void print_ratio(const char *name, const double *times, const double *oth
 static void print_problem(const mgl_products *set, const problem *p, int rows)
 {
     static bool begun;
+    char format[MGL_WEIGHT_FORMAT_TEXT];
     printf("%s\n{\"set\":\"%s\",\"format\":\"%s\",\"inputs\":%lld,\"outputs\":%lld,\"warps\":%d,"
            "\"rows\":%d",
-           begun ? "," : "", set->name, mgl_weight_code_name(p->w.format.code),
+           begun ? "," : "", set->name, mgl_weight_format_print(p->w.format, format),
            (long long)p->inputs, (long long)p->outputs, p->warps, rows);
     begun = true;
 }
@@ -341,11 +382,11 @@ static void stream(int samples, int thread_count, bool mapped)
     print_cpu();
     printf(",\"what\":\"%s\",\"threads\":%d,\"samples\":%d,\"rows\":[",
            mapped ? "mapped" : "stream", thread_count, samples);
-    for (int code = 0; code < MGL_CODE_COUNT; code++)
+    for (int format = 0; format < FORMATS; format++)
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
             problem p;
-            int64_t group = MGL_ROW_GROUP * mgl_weight_code_bytes((mgl_weight_code)code, inputs[i]);
-            make(&p, (mgl_weight_code)code, inputs[i],
+            const int64_t group = mgl_tape_group_bytes(formats[format], inputs[i]);
+            make(&p, formats[format], inputs[i],
                  STREAM_BYTES / group / SLICES * SLICES * MGL_ROW_GROUP, mapped);
             for (int warps = 1; warps <= 8; warps += 7) {
                 place_blocks(&p, warps);
@@ -481,9 +522,9 @@ static void several_rows(int samples)
         b.weights = allocate((size_t)(inputs * outputs) * sizeof *b.weights);
         b.to = allocate((size_t)(MAX_ROWS * outputs) * sizeof *b.to);
         fill_values(b.weights, (size_t)(inputs * outputs));
-        for (int code = 0; code < MGL_CODE_COUNT; code++) {
+        for (int format = 0; format < FORMATS; format++) {
             problem p;
-            make(&p, (mgl_weight_code)code, inputs, outputs, false);
+            make(&p, formats[format], inputs, outputs, false);
             place_blocks(&p, 1);
             b.scratch = allocate(mgl_products_scratch(p.w.blocks, p.w.format) * sizeof(float));
             rows_problem(&b, &p);
