@@ -12,7 +12,7 @@ enum {
 #undef MGL_BITS
 };
 
-#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     _Static_assert((scaled) ? MGL_CODE_##id > MGL_CODE_F16                                         \
                             : (bits) == BITS_##numbers && (int)MGL_CODE_##id == PLACE_##numbers,   \
                    name ": an unscaled code is a dtype");

@@ -14,7 +14,7 @@
 #include "base/dtype.h"
 
 typedef enum mgl_weight_code {
-#define MGL_CODE(id, ...) MGL_CODE_##id,
+#define MGL_WEIGHT_CODE(id, ...) MGL_CODE_##id,
 #include "base/weight_codes.def"
     MGL_CODE_COUNT
 } mgl_weight_code;
@@ -30,7 +30,7 @@ typedef struct mgl_weight_code_info {
 static inline const mgl_weight_code_info *mgl_weight_code_get(mgl_weight_code code)
 {
     static const mgl_weight_code_info codes[] = {
-#define MGL_CODE(id, name, bits, scaled, numbers) {name, bits, scaled, MGL_##numbers},
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers) {name, bits, scaled, MGL_##numbers},
 #include "base/weight_codes.def"
     };
     return &codes[code];

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     _Static_assert(MGL_BLOCK_ROW_BYTES * 8 % (bits) == 0 &&                                        \
                        MGL_FORMAT_COLUMNS % (MGL_BLOCK_ROW_BYTES * 8 / (bits)) == 0,               \
                    name ": columns are a power of 2");

@@ -25,7 +25,7 @@
 enum {
     /* Maximum columns of a block: whole blocks of every code, because columns are powers of 2. */
     MGL_FORMAT_COLUMNS = sizeof(union {
-#define MGL_CODE(id, name, bits, scaled, numbers) char id[MGL_BLOCK_ROW_BYTES * 8 / (bits)];
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers) char id[MGL_BLOCK_ROW_BYTES * 8 / (bits)];
 #include "base/weight_codes.def"
     })
 };

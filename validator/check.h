@@ -16,7 +16,8 @@
  *     init.c      MG5xx  every read sees a write (for logits and best: MG601)
  *     complete.c  MG6xx  tapes and weights exactly once
  *     model.c     MG7xx  the program is for this model
- *     formats.c   MG708  number formats, if the caller accepts no lossy format
+ *     formats.c   MG708  number formats, if the caller accepts no lossy format; MG711 quantized
+ *                        tensors in another format
  *     columns.c          the value in each column of a buffer
  *     meaning.c   MG7xx  the tasks compute the graph: with splits.c and gamma_scaled.c
  *     lists.c            the second list fits the first: MG130, MG208, MG504, MG605, MG709

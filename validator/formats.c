@@ -1,5 +1,5 @@
 /*
- * MG708, MG709 and the verdict's formats: number formats are part of what a program computes. A
+ * MG708, MG711 and the verdict's formats: number formats are part of what a program computes. A
  * program packs weights, exchanges activations and keeps the cache in its own formats. The same
  * tasks in another format are another computation: the largest f16 is 65504, while bf16 reaches
  * 3e38; bf16 has 8 significant bits, f16 has 11.
@@ -105,7 +105,7 @@ static void check_quantized(mgl_check *check, const mgl_program_tensor *t, const
     if (same || (!scaled && !mgl_tensor_is_quantized(stored)) ||
         mgl_weight_format_is(t->format, MGL_F32))
         return;
-    mgl_check_report(check, 709, -1, t->line,
+    mgl_check_report(check, 711, -1, t->line,
                      "tensor %.64s is %s, but the checkpoint stores it as %s; a program keeps the "
                      "stored format, or decodes it to f32",
                      t->name, mgl_weight_format_print(t->format, own),

@@ -218,7 +218,7 @@ static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight
                       int rows)
 {
     switch (code) {
-#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     case MGL_CODE_##id:                                                                            \
         if (!(scaled))                                                                             \
             tile_code(run, tape, MGL_CODE_##id, rows);                                             \
@@ -265,7 +265,7 @@ static struct run convert(const struct run *run, const struct tape *tape, mgl_we
                           float *panel)
 {
     switch (code) {
-#define MGL_CODE(id, name, bits, scaled, numbers)                                                  \
+#define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     case MGL_CODE_##id:                                                                            \
         if (scaled)                                                                                \
             convert_scaled_run(run, tape, panel);                                                  \
