@@ -5,7 +5,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-cp -r --parents "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
+cp -r --parents "$root/base" "$root/validator" "$root/schedule" "$root/vm" "$root/instructions" "$root/eval" \
     "$root/autotune" "$root/api" "$root/tests/vm/explore" \
     "$root/tests/tools/freeze.sh" "$scratch"
 cd "$scratch$root"
