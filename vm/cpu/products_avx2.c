@@ -22,7 +22,7 @@ static inline struct tile tape_tile(int rows)
 /* Up to this many rows, a panel does not pay off. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return mgl_weight_code_get(code)->scaled ? 0 : code == MGL_CODE_F32 ? 1 : 3;
+    return mgl_weight_code_get(code)->scaled ? 2 : code == MGL_CODE_F32 ? 1 : 3;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */
@@ -68,6 +68,54 @@ static inline vector load_bf16(const void *from)
 static inline vector load_f16(const void *from)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128(from));
+}
+
+/* A scale and a zero point of each lane. */
+struct scaling {
+    vector scale, zero;
+};
+
+static inline struct scaling scaling_of(mgl_weight_code code, float scale, float zero)
+{
+    (void)code;
+    return (struct scaling){spread(scale), spread(zero)};
+}
+
+static inline vector scale_integers(__m256i codes, struct scaling s)
+{
+    return _mm256_mul_ps(_mm256_sub_ps(_mm256_cvtepi32_ps(codes), s.zero), s.scale);
+}
+
+static inline __m128i load_bytes(const char *from)
+{
+    return _mm_loadl_epi64((const __m128i *)(const void *)from);
+}
+
+/* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. */
+static inline vector load_e4m3(const char *from, struct scaling s)
+{
+    const __m128i wide = _mm_slli_epi16(_mm_cvtepi8_epi16(load_bytes(from)), 7);
+    const __m128i half = _mm_and_si128(wide, _mm_set1_epi16((short)0xBFFF));
+    return _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtph_ps(half), spread(256)), s.scale);
+}
+
+/* Each lane shifts a word of 8 codes to its own. */
+static inline vector load_int4(const char *from, struct scaling s)
+{
+    const __m256i shifts = _mm256_setr_epi32(0, 16, 4, 20, 8, 24, 12, 28); /* formats.h */
+    const __m256i word = _mm256_broadcastd_epi32(_mm_loadu_si32(from));
+    return scale_integers(_mm256_and_si256(_mm256_srlv_epi32(word, shifts), _mm256_set1_epi32(15)),
+                          s);
+}
+
+static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
+                                 struct scaling s)
+{
+    const char *chunk = row + step % 2 * 32 + part * 16;
+    return code == MGL_CODE_INT4 ? load_int4(chunk + step / 2 * 4, s)
+           : code == MGL_CODE_INT8
+               ? scale_integers(_mm256_cvtepu8_epi32(load_bytes(chunk + step / 2 * 8)), s)
+               : load_e4m3(chunk + step / 2 * 8, s);
 }
 
 static inline float add_one(const vector *sums)

@@ -22,7 +22,7 @@ static inline struct tile tape_tile(int rows)
  * more. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return mgl_weight_code_get(code)->scaled ? 0 : code == MGL_CODE_F32 ? 3 : 6;
+    return mgl_weight_code_get(code)->scaled ? 2 : code == MGL_CODE_F32 ? 3 : 6;
 }
 
 /* For one row, a pass at full speed interferes with its own prefetches. Short passes, which store
@@ -69,6 +69,62 @@ static inline vector load_bf16(const void *from)
 static inline vector load_f16(const void *from)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256(from));
+}
+
+/* The weights of the 16 codes of 4 bits, or a scale and a zero point of each lane. */
+struct scaling {
+    vector scale, zero;
+};
+
+static inline struct scaling scaling_of(mgl_weight_code code, float scale, float zero)
+{
+    const vector codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const vector scales = spread(scale), zeros = spread(zero);
+    if (code == MGL_CODE_INT4)
+        return (struct scaling){_mm512_mul_ps(_mm512_sub_ps(codes, zeros), scales), zeros};
+    return (struct scaling){scales, zeros};
+}
+
+/* 16 codes of 8 bits: two chunks of 8. */
+static inline __m128i load_bytes(const char *from)
+{
+    const __m128i low = _mm_loadl_epi64((const __m128i *)(const void *)from);
+    return _mm_castps_si128(
+        _mm_loadh_pi(_mm_castsi128_ps(low), (const __m64 *)(const void *)(from + 16)));
+}
+
+static inline vector load_int8(const char *from, struct scaling s)
+{
+    const vector codes = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_bytes(from)));
+    return _mm512_mul_ps(_mm512_sub_ps(codes, s.zero), s.scale);
+}
+
+/* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. */
+static inline vector load_e4m3(const char *from, struct scaling s)
+{
+    const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(load_bytes(from)), 7);
+    const __m256i half = _mm256_and_si256(wide, _mm256_set1_epi16((short)0xBFFF));
+    return _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtph_ps(half), spread(256)), s.scale);
+}
+
+/* A word of 8 codes for the low half, a word for the high half; each lane looks up its code. */
+static inline vector load_int4(const char *from, struct scaling s)
+{
+    const __m512i shifts = _mm512_setr_epi32(0, 16, 4, 20, 8, 24, 12, 28, /* formats.h */
+                                             0, 16, 4, 20, 8, 24, 12, 28);
+    const __m512i low = _mm512_broadcastd_epi32(_mm_loadu_si32(from));
+    const __m512i both = _mm512_mask_broadcastd_epi32(low, 0xFF00, _mm_loadu_si32(from + 16));
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), s.scale);
+}
+
+static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
+                                 struct scaling s)
+{
+    const char *half = row + step % 2 * 32;
+    (void)part;
+    return code == MGL_CODE_INT4   ? load_int4(half + step / 2 * 4, s)
+           : code == MGL_CODE_INT8 ? load_int8(half + step / 2 * 8, s)
+                                   : load_e4m3(half + step / 2 * 8, s);
 }
 
 static inline float add_one(const vector *sums)

@@ -30,4 +30,7 @@ struct tile {
     int weights, parts, rows;
 };
 
+/* For functions with arguments that must be compile-time constants. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 #endif

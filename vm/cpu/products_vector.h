@@ -7,14 +7,15 @@
  *     zero() spread(value)             a vector of zeros, of one value
  *     load(from) store(to, v)          unaligned, floats
  *     load_bf16(from) load_f16(from)   LANES weights as floats
- *     add_product(a, b, c)             fused multiply-add: a * b + c, rounded once
- *     add_group(sums, to)              (8, 16) partial sums to 8 outputs
- *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
+ *     scaling_of(code, scale, zero)    struct scaling: a scale and a zero point, ready to be
+ * applied load_scaled(code, row, step, part, scaling) LANES weights of a row of a block of a scaled
+ * code: vector `part` of columns 16 step .. 16 step + 15 add_product(a, b, c)             fused
+ * multiply-add: a * b + c, rounded once add_group(sums, to)              (8, 16) partial sums to 8
+ * outputs add_one(sums)                    (16 / LANES) vectors of partial sums to one output
  *     IN_REGISTER(v)                   keeps the compiler from reloading v for each use
  *     tape_tile(rows) panel_tile(rows) register tile of a pass for this many rows of x
- *     tape_rows(code)                  maximum rows of x for which weights are read from the tape;
- *                                      0 for scaled codes, which are always converted to a panel
- *     tape_run(code, rows)           k blocks of a run that is read from the tape
+ *     tape_rows(code)                  maximum rows of x for which weights are read from the tape
+ *     tape_run(code, rows)             k blocks of a run that is read from the tape
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
  * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
@@ -33,7 +34,6 @@
 #include <string.h>
 
 #include "schedule/program.h"
-#include "vm/cpu/products_scaled.h"
 #include "vm/cpu/products_sets.h"
 
 enum {
@@ -49,7 +49,7 @@ enum {
     RATE = 256  /* fixed-point unit of feed.rate: one line per step of a tile */
 };
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#include "vm/cpu/products_scaled.h"
 
 /* A run of k blocks of one row group, multiplied by rows of x. */
 struct run {
@@ -97,9 +97,17 @@ ALWAYS_INLINE const char *tape_block(const struct tape *tape, int b)
                             : block_at(tape->next, tape->place, b - tape->blocks);
 }
 
-/* Loads LANES weights of a row of a block, from `column` on. */
-ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int column)
+ALWAYS_INLINE bool is_scaled(mgl_weight_code code)
 {
+    return mgl_weight_code_get(code)->scaled;
+}
+
+/* Loads LANES weights of a row of a block, from `column` on. `scaling`: of a scaled code. */
+ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int column,
+                                  const struct scaling *scaling)
+{
+    if (is_scaled(code))
+        return load_scaled(code, row, column / SUMS, column % SUMS / LANES, *scaling);
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
     switch (mgl_weight_code_get(code)->numbers) {
     case MGL_BF16:
@@ -117,6 +125,18 @@ ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int col
 ALWAYS_INLINE int columns_of(mgl_weight_code code)
 {
     return mgl_weight_code_columns(code);
+}
+
+/* Prepares the scalings of rows [first, first + count) if another group begins at column k. */
+ALWAYS_INLINE void scale_rows(const struct tape *tape, mgl_weight_code code, int64_t k,
+                              struct scales *scales, int first, int count, struct scaling *scalings)
+{
+    if (!is_scaled(code) || k < scales->end)
+        return;
+    next_scales(tape->matrix, tape->group, k, scales);
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++)
+        scalings[i] = scaling_of(code, scales->scale[first + i], scales->zero[first + i]);
 }
 
 /* Prefetches lines [lo, hi) of the block at the prefetch distance after block b. */
@@ -145,6 +165,10 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
+    struct scales scales;
+    struct scaling scalings[GROUP] = {0};
+    if (is_scaled(code))
+        start_scales(tape->matrix, &scales);
 #pragma GCC unroll 8
     for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 8
@@ -160,7 +184,9 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             ask_feed(feed);
 #pragma GCC unroll 8
         for (int column = part * LANES; column < columns_of(code); column += SUMS) {
-            const float *columns = run->x + (int64_t)b * columns_of(code) + column;
+            const int64_t k = (int64_t)b * columns_of(code) + column;
+            const float *columns = run->x + k;
+            scale_rows(tape, code, k - part * LANES, &scales, first, tile.weights, scalings);
 #pragma GCC unroll 8
             for (int r = 0; r < tile.rows; r++)
 #pragma GCC unroll 8
@@ -170,7 +196,8 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 8
                 for (int p = 0; p < tile.parts; p++) {
-                    vector w = load_weights(block + i * LINE, code, column + p * LANES);
+                    vector w =
+                        load_weights(block + i * LINE, code, column + p * LANES, &scalings[i]);
                     IN_REGISTER(w);
 #pragma GCC unroll 8
                     for (int r = 0; r < tile.rows; r++)
@@ -220,8 +247,7 @@ static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight
     switch (code) {
 #define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     case MGL_CODE_##id:                                                                            \
-        if (!(scaled))                                                                             \
-            tile_code(run, tape, MGL_CODE_##id, rows);                                             \
+        tile_code(run, tape, MGL_CODE_##id, rows);                                                 \
         break;
 #include "base/weight_codes.def"
     case MGL_CODE_COUNT:
@@ -241,23 +267,27 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
     *feed = local;
 }
 
-ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, float *panel)
+ALWAYS_INLINE void convert_code(const struct run *run, const struct tape *tape,
+                                mgl_weight_code code, float *panel)
 {
+    struct scales scales;
+    struct scaling scalings[GROUP] = {0};
+    if (is_scaled(code))
+        start_scales(tape->matrix, &scales);
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
-        for (int step = 0; step < columns_of(code); step += SUMS, panel += STEP)
+#pragma GCC unroll 8
+        for (int step = 0; step < columns_of(code); step += SUMS, panel += STEP) {
+            scale_rows(tape, code, (int64_t)b * columns_of(code) + step, &scales, 0, GROUP,
+                       scalings);
+#pragma GCC unroll 8
             for (int i = 0; i < GROUP; i++)
+#pragma GCC unroll 8
                 for (int at = 0; at < SUMS; at += LANES)
-                    store(panel + i * SUMS + at, load_weights(block + i * LINE, code, step + at));
+                    store(panel + i * SUMS + at,
+                          load_weights(block + i * LINE, code, step + at, &scalings[i]));
+        }
     }
-}
-
-/* The same for a scaled code. */
-static void convert_scaled_run(const struct run *run, const struct tape *tape, float *panel)
-{
-    const mgl_matrix *w = tape->matrix;
-    for (int b = run->lo; b < run->hi; b++, panel += columns_of(w->format.code) * GROUP)
-        convert_scaled(w, tape->group + w->scales, block_at(run->blocks, run->place, b), b, panel);
 }
 
 /* Converts the run's blocks to f32 in order. Returns the equivalent run over the panel. */
@@ -267,10 +297,7 @@ static struct run convert(const struct run *run, const struct tape *tape, mgl_we
     switch (code) {
 #define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     case MGL_CODE_##id:                                                                            \
-        if (scaled)                                                                                \
-            convert_scaled_run(run, tape, panel);                                                  \
-        else                                                                                       \
-            convert_code(run, MGL_CODE_##id, panel);                                               \
+        convert_code(run, tape, MGL_CODE_##id, panel);                                             \
         break;
 #include "base/weight_codes.def"
     case MGL_CODE_COUNT:
