@@ -15,6 +15,7 @@
 #include "importer/layout.h"
 #include "importer/model_files.h"
 #include "importer/naming.h"
+#include "importer/quantized/read.h"
 #include "importer/safetensors.h"
 
 #include <inttypes.h>
@@ -26,9 +27,10 @@ enum { MAX_CONFIG = 16 * 1000 * 1000 };
 
 /* The state of graph->read. */
 typedef struct source {
-    mgl_safetensors *files; /* owned */
-    mgl_view *views;        /* owned (graph tensor_count): where each is stored */
-    bool *used;             /* owned (stored tensors): the graph uses at least a part of it */
+    mgl_safetensors *files;   /* owned */
+    mgl_view *views;          /* owned (graph tensor_count): where each is stored */
+    mgl_quantized *quantized; /* owned (graph tensor_count): of quantized tensors */
+    bool *used;               /* owned (stored tensors): the graph uses at least a part of it */
 } source;
 
 static void close_source(void *reader)
@@ -36,6 +38,7 @@ static void close_source(void *reader)
     source *s = reader;
     mgl_safetensors_close(s->files);
     mgl_free(s->views);
+    mgl_free(s->quantized);
     mgl_free(s->used);
     mgl_free(s);
 }
@@ -57,21 +60,42 @@ static mgl_status read_wide(const mgl_safetensors *files, int stored, int64_t fi
     return status;
 }
 
+static mgl_status check_rows(const mgl_tensor *t, int64_t row, int64_t count, mgl_error *err)
+{
+    if (row < 0 || count < 0 || row > t->rows || count > t->rows - row)
+        return mgl_fail(err, MGL_USAGE, t->name,
+                        "%" PRId64 " rows from row %" PRId64 " of a tensor of %" PRId64 " rows",
+                        count, row, t->rows);
+    return MGL_OK;
+}
+
+static mgl_status read_codes(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
+                             const mgl_quantized_rows *to, mgl_error *err)
+{
+    const mgl_tensor *t = &graph->tensors[tensor];
+    const source *s = graph->reader;
+    mgl_status status = check_rows(t, row, count, err);
+    if (!status && !mgl_tensor_is_quantized(t))
+        status = mgl_fail(err, MGL_USAGE, t->name, "the tensor is not quantized; use `read`");
+    return status ? status
+                  : mgl_quantized_read_codes(s->files, &s->quantized[tensor], row, count, to, err);
+}
+
 static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
                             void *to, mgl_error *err)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     const source *s = graph->reader;
     const mgl_view *view = &s->views[tensor];
-    if (row < 0 || count < 0 || row > t->rows || count > t->rows - row)
-        return mgl_fail(err, MGL_USAGE, t->name,
-                        "%" PRId64 " rows from row %" PRId64 " of a tensor of %" PRId64 " rows",
-                        count, row, t->rows);
+    mgl_status status = check_rows(t, row, count, err);
+    if (status)
+        return status;
+    if (mgl_tensor_is_quantized(t))
+        return mgl_quantized_read(s->files, &s->quantized[tensor], row, count, to, err);
     /* A tensor of rank 1 has one row; it is read as `cols` rows of one element. */
     const int64_t width = t->rank == 1 ? 1 : t->cols, rows = t->rank == 1 ? count * t->cols : count;
     const int64_t run = view->interleave ? 1 : rows;
     const size_t bytes = (size_t)width * mgl_dtype_size(t->dtype);
-    mgl_status status = MGL_OK;
     for (int64_t i = 0; i < rows && !status; i += run) {
         const int64_t first = mgl_view_row(view, row + i);
         if (view->wide)
@@ -86,6 +110,9 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
 /* ---- stored tensors that the graph does not use ---------------------------------------------- */
 
 enum match { ENDS, HOLDS };
+
+#define QUANTIZED_PART                                                                             \
+    "a part of a quantized matrix that the model does not use; download the whole model again"
 
 /*  how, text in the name, why the tensor is rejected; the first match applies */
 static const struct foreign {
@@ -108,16 +135,19 @@ static const struct foreign {
     {HOLDS, "c_attn", "this architecture has no fused projections; store q, k and v apart"},
     {HOLDS, "W_pack", "this architecture has no fused projections; store q, k and v apart"},
     {HOLDS, "gate_up_proj", "this architecture has no fused projections; store gate and up apart"},
-    {HOLDS, "qweight", "quantized checkpoints are not supported; use the original one"},
-    {HOLDS, "qzeros", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, ".scales", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, ".g_idx", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, ".SCB", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, "weight_scale", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, "weight_scale_inv", "quantized checkpoints are not supported; use the original one"},
-    {ENDS, "weight_packed", "quantized checkpoints are not supported; use the original one"},
-    {HOLDS, ".absmax", "quantized checkpoints are not supported; use the original one"},
-    {HOLDS, "quant_map", "quantized checkpoints are not supported; use the original one"},
+    {HOLDS, "qweight", QUANTIZED_PART},
+    {HOLDS, "qzeros", QUANTIZED_PART},
+    {ENDS, ".scales", QUANTIZED_PART},
+    {ENDS, ".g_idx", QUANTIZED_PART},
+    {ENDS, ".SCB", "weights of bitsandbytes are not supported; use the original checkpoint"},
+    {ENDS, "weight_scale", QUANTIZED_PART},
+    {ENDS, "weight_scale_inv", QUANTIZED_PART},
+    {ENDS, "weight_packed", QUANTIZED_PART},
+    {ENDS, "weight_shape", QUANTIZED_PART},
+    {ENDS, "weight_zero_point", QUANTIZED_PART},
+    {ENDS, "weight_g_idx", QUANTIZED_PART},
+    {HOLDS, ".absmax", "weights of bitsandbytes are not supported; use the original checkpoint"},
+    {HOLDS, "quant_map", "weights of bitsandbytes are not supported; use the original checkpoint"},
     {HOLDS, "pre_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "post_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "", "the model that config.json describes has no such tensor"},
@@ -164,6 +194,8 @@ typedef struct comparison {
     mgl_view *views; /* (graph tensor_count), see source */
     bool *used;      /* (stored tensors), see source */
     mgl_reasons *reasons;
+    mgl_quantized *quantized; /* (graph tensor_count), see source */
+    mgl_binder binder;
 } comparison;
 
 /* "[913, 256]" */
@@ -246,6 +278,21 @@ static bool take_dtype(const comparison *c, const mgl_stored_tensor *stored, mgl
     return stored->usable || view->wide;
 }
 
+/* Binds a quantized matrix, or rejects it. Returns false if it is not quantized. */
+static bool bind_quantized(comparison *c, int index)
+{
+    mgl_tensor *tensor = &c->graph->tensors[index];
+    mgl_quantized *quantized = &c->quantized[index];
+    mgl_view *view = &c->views[index];
+    const mgl_binding binding = mgl_quantized_bind(&c->binder, tensor, view, quantized);
+    if (binding != MGL_BINDING_QUANTIZED)
+        return binding == MGL_BINDING_REJECTED;
+    *view = quantized->view;
+    tensor->quantized = quantized->format;
+    tensor->dtype = MGL_F32;
+    return true;
+}
+
 /* Binds each tensor of the graph to the stored tensor of its name, and copies the stored dtype. */
 static void bind_tensors(comparison *c)
 {
@@ -255,6 +302,8 @@ static void bind_tensors(comparison *c)
         mgl_tensor *tensor = &c->graph->tensors[i];
         mgl_view *view = &c->views[i];
         *view = find_view(c, tensor);
+        if (bind_quantized(c, i))
+            continue;
         const int index = view->stored;
         if (index < 0) {
             if (!missing++)
@@ -268,6 +317,7 @@ static void bind_tensors(comparison *c)
         if (!take_dtype(c, stored, tensor, view) && !dtypes++)
             refuse_dtype(c->reasons, stored);
     }
+    mgl_quantized_report(&c->binder, c->reasons);
     if (missing == 1 && strstr(first_missing, MGL_TENSOR_HEAD))
         mgl_reasons_add(c->reasons, first_missing,
                         "the tensor is missing: the checkpoint has no head, as models that make "
@@ -281,13 +331,15 @@ static void bind_tensors(comparison *c)
 }
 
 /* Harmless unused tensors: precomputed rope frequencies, the head of a tied model that equals
- * the embedding (see is_head_own), and the parts of a wrapper that do not process text. */
+ * the embedding (see is_head_own), the parts of a wrapper that do not process text, and tensors
+ * beside a quantized matrix, such as scales of activations. */
 static bool is_harmless(const comparison *c, const mgl_stored_tensor *stored)
 {
     char head[160];
     mgl_naming_name(c->naming, MGL_TENSOR_HEAD, head);
     return mgl_text_ends(stored->name, ".rotary_emb.inv_freq") ||
            mgl_naming_is_outside(c->naming, stored->name) ||
+           c->binder.companion[stored - c->files->tensors.items] ||
            (c->graph->tied && !strcmp(stored->name, head));
 }
 
@@ -312,21 +364,28 @@ static int check_unwanted(comparison *c)
     return harmless;
 }
 
-/* Counts parameters and bytes. The graph's dtype becomes the dtype of its largest tensor. */
-static void count_graph(mgl_graph *graph, mgl_checkpoint *checkpoint)
+/* Counts parameters and bytes. The graph's dtype becomes the dtype of its largest tensor; for a
+ * quantized model, `declared`, or the dtype of its largest tensor that is not quantized. */
+static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const mgl_dtype *declared,
+                        mgl_checkpoint *checkpoint)
 {
     uint64_t largest = 0;
     checkpoint->parameters = checkpoint->bytes = 0;
     for (int i = 0; i < graph->tensor_count; i++) {
         const mgl_tensor *t = &graph->tensors[i];
+        const bool is_quantized = mgl_tensor_is_quantized(t);
         uint64_t elements = (uint64_t)t->rows * (uint64_t)t->cols;
         checkpoint->parameters += elements;
-        checkpoint->bytes += elements * mgl_dtype_size(t->dtype);
-        if (elements > largest) {
+        checkpoint->bytes +=
+            is_quantized ? quantized[i].bytes : elements * mgl_dtype_size(t->dtype);
+        checkpoint->quantized += is_quantized;
+        if (elements > largest && !is_quantized) {
             largest = elements;
             graph->dtype = t->dtype;
         }
     }
+    if (checkpoint->quantized && declared)
+        graph->dtype = *declared;
 }
 
 /* Counts the stored tensors instead, for a checkpoint without a graph. */
@@ -375,15 +434,22 @@ static mgl_status are_equal(const mgl_safetensors *files, int a, int b, bool *eq
     return status;
 }
 
+/* Finds a stored matrix, quantized or not; -1: missing. */
+static int find_matrix(const mgl_safetensors *files, const char *name)
+{
+    const int plain = mgl_safetensors_find(files, name);
+    return plain >= 0 ? plain : mgl_quantized_find(files, name);
+}
+
 /* Returns whether a model whose config ties the head stores a head with its own values. Such a
  * head is used, as in Transformers 5. A compiled model lists a head only if its program has one. */
 static mgl_status is_head_own(const mgl_naming *naming, bool *own, mgl_error *err)
 {
     char name[160];
     mgl_naming_name(naming, MGL_TENSOR_HEAD, name);
-    const int head = mgl_safetensors_find(naming->files, name);
+    const int head = find_matrix(naming->files, name);
     mgl_naming_name(naming, MGL_TENSOR_EMBEDDING, name);
-    const int table = mgl_safetensors_find(naming->files, name);
+    const int table = find_matrix(naming->files, name);
     bool equal = false;
     mgl_status status = MGL_OK;
     *own = false;
@@ -395,41 +461,82 @@ static mgl_status is_head_own(const mgl_naming *naming, bool *own, mgl_error *er
     return status;
 }
 
+/* What a model declares about its tensors. */
+typedef struct declaration {
+    mgl_config config;
+    mgl_quantization quantization;
+    bool has_dtype;
+    mgl_dtype dtype; /* `dtype` or `torch_dtype` of config.json */
+} declaration;
+
+static mgl_status allocate_source(size_t stored, size_t tensors, source **out, mgl_error *err)
+{
+    source *s = *out = mgl_alloc_zero(1, sizeof *s);
+    if (!s)
+        return mgl_fail_memory(err, sizeof *s);
+    s->used = mgl_alloc_zero(stored, sizeof *s->used);
+    s->views = mgl_alloc_zero(tensors, sizeof *s->views);
+    s->quantized = mgl_alloc_zero(tensors, sizeof *s->quantized);
+    if (s->used && s->views && s->quantized)
+        return MGL_OK;
+    close_source(s);
+    *out = NULL;
+    return mgl_fail_memory(err, stored + tensors * sizeof *s->quantized);
+}
+
+/* Compares the graph with the files, and binds its tensors. */
+static mgl_status compare(mgl_checkpoint *checkpoint, const mgl_naming *naming, const source *s,
+                          const declaration *declared, mgl_error *err)
+{
+    const mgl_safetensors *files = naming->files;
+    bool *companion = mgl_alloc_zero(files->tensors.count, sizeof *companion);
+    if (!companion)
+        return mgl_fail_memory(err, files->tensors.count);
+    comparison c = {checkpoint->graph,    files,        naming,      s->views, s->used,
+                    &checkpoint->reasons, s->quantized, {.err = err}};
+    c.binder.files = files;
+    c.binder.naming = naming;
+    c.binder.quantization = &declared->quantization;
+    c.binder.used = s->used;
+    c.binder.companion = companion;
+    bind_tensors(&c);
+    checkpoint->ignored = check_unwanted(&c);
+    mgl_free(companion);
+    return c.binder.status;
+}
+
 /* Builds the graph and compares it with the files. On success the graph owns the files. */
-static mgl_status bind_graph(mgl_checkpoint *checkpoint, const mgl_config *config,
+static mgl_status bind_graph(mgl_checkpoint *checkpoint, const declaration *declared,
                              mgl_safetensors *files, mgl_error *err)
 {
-    mgl_config used = *config;
+    mgl_config used = declared->config;
     mgl_naming naming = mgl_naming_find(&used, files);
     mgl_status status = MGL_OK;
     bool own_head = false;
-    if (config->tied)
+    source *s = NULL;
+    if (used.tied)
         status = is_head_own(&naming, &own_head, err);
-    used.tied = config->tied && !own_head;
+    used.tied = used.tied && !own_head;
     if (!status)
         status = mgl_config_build_graph(&used, MGL_F32, &checkpoint->graph, err);
     if (status)
         return status;
     mgl_graph *graph = checkpoint->graph;
     graph->own_head = own_head;
-    size_t count = files->tensors.count;
-    source *s = mgl_alloc_zero(1, sizeof *s);
-    bool *used_tensors = mgl_alloc_zero(count, sizeof *used_tensors);
-    mgl_view *views = mgl_alloc_zero((size_t)graph->tensor_count, sizeof *views);
-    if (!s || !used_tensors || !views) {
-        mgl_free(s);
-        mgl_free(used_tensors);
-        mgl_free(views);
-        return mgl_fail_memory(err, count + (size_t)graph->tensor_count * sizeof *views);
+    status = allocate_source(files->tensors.count, (size_t)graph->tensor_count, &s, err);
+    if (status)
+        return status;
+    status = compare(checkpoint, &naming, s, declared, err);
+    if (status) {
+        close_source(s);
+        return status;
     }
-    comparison c = {graph, files, &naming, views, used_tensors, &checkpoint->reasons};
-    bind_tensors(&c);
-    checkpoint->ignored = check_unwanted(&c);
-    *s = (source){.files = files, .views = views, .used = used_tensors};
+    s->files = files;
     graph->reader = s;
     graph->read = files->file_count ? read_rows : NULL;
     graph->close_reader = close_source;
-    count_graph(graph, checkpoint);
+    count_graph(graph, s->quantized, declared->has_dtype ? &declared->dtype : NULL, checkpoint);
+    graph->read_codes = checkpoint->quantized ? read_codes : NULL;
     return MGL_OK;
 }
 
@@ -452,17 +559,28 @@ static mgl_status list_tensors(const mgl_mega *mega, const char *file, mgl_safet
     return status;
 }
 
-static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_mega *mega,
-                             const mgl_config *config, mgl_error *err)
+static bool has_words(const mgl_safetensors *files)
+{
+    for (size_t i = 0; i < files->tensors.count; i++)
+        if (mgl_text_ends(files->tensors.items[i].name, ".qweight"))
+            return true;
+    return false;
+}
+
+static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_model_files *model,
+                             declaration *declared, mgl_error *err)
 {
     mgl_safetensors *files;
-    mgl_status status = mega ? list_tensors(mega, checkpoint->folder, &files, err)
-                             : mgl_safetensors_open(checkpoint->folder, &files, err);
+    mgl_status status = model->mega ? list_tensors(model->mega, checkpoint->folder, &files, err)
+                                    : mgl_safetensors_open(checkpoint->folder, &files, err);
     if (status)
         return status;
     checkpoint->files = files->file_count;
-    if (has_sizes(config))
-        status = bind_graph(checkpoint, config, files, err);
+    mgl_quantization *quantization = &declared->quantization;
+    if (!quantization->quantizer && !quantization->rejected && !model->mega && has_words(files))
+        status = mgl_quantization_read_beside(model, quantization, &checkpoint->reasons, err);
+    if (!status && has_sizes(&declared->config))
+        status = bind_graph(checkpoint, declared, files, err);
     if (!status && checkpoint->reasons.failed)
         status = mgl_fail_memory(err, sizeof(mgl_reason));
     bool bound = checkpoint->graph && checkpoint->graph->reader;
@@ -530,12 +648,48 @@ static void check_ends(mgl_checkpoint *checkpoint)
                         count, MGL_MOST_END_TOKENS);
 }
 
+/* Reads the dtype of the numbers of a model: the key `dtype` or, in older files, `torch_dtype`. */
+static void read_dtype(const cJSON *root, declaration *out)
+{
+    static const struct {
+        const char *name;
+        mgl_dtype dtype;
+    } dtypes[] = {{"bfloat16", MGL_BF16}, {"float16", MGL_F16}, {"float32", MGL_F32}};
+    const cJSON *value = mgl_json_member(root, "dtype");
+    if (!cJSON_IsString(value))
+        value = mgl_json_member(root, "torch_dtype");
+    const char *name = cJSON_IsString(value) ? value->valuestring : "";
+    if (!strncmp(name, "torch.", strlen("torch.")))
+        name += strlen("torch.");
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (!strcmp(dtypes[i].name, name)) {
+            out->dtype = dtypes[i].dtype;
+            out->has_dtype = true;
+        }
+}
+
+/* Reads what config.json declares. */
+static mgl_status read_declaration(const mgl_json *json, mgl_reasons *reasons, declaration *out,
+                                   mgl_error *err)
+{
+    mgl_status status = mgl_config_read(json, &out->config, reasons, err);
+    if (!status)
+        status = mgl_quantization_read(json, &out->quantization, reasons, err);
+    if (status)
+        return status;
+    if (out->config.wrapped)
+        read_dtype(mgl_json_member(json->root, "text_config"), out);
+    if (!out->has_dtype)
+        read_dtype(json->root, out);
+    return MGL_OK;
+}
+
 /* Reads the files into an empty checkpoint. */
 static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_model_files *files,
                              mgl_error *err)
 {
     mgl_json config_json = {0}, generation_json = {0};
-    mgl_config config;
+    declaration declared = {0};
     mgl_status status = files->mega ? MGL_OK : mgl_layout_check_folder(files->path, err);
     if (!status)
         status = mgl_model_files_parse(files, MGL_MEGA_CONFIG, MAX_CONFIG, true,
@@ -546,15 +700,16 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_model_files *
     if (!status)
         status = copy_architecture(&config_json, checkpoint, err);
     if (!status)
-        status = mgl_config_read(&config_json, &config, &checkpoint->reasons, err);
-    const mgl_json ends = status ? config_json : end_token_object(&config_json, &config);
+        status = read_declaration(&config_json, &checkpoint->reasons, &declared, err);
+    const mgl_json ends = status ? config_json : end_token_object(&config_json, &declared.config);
     if (!status)
         status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &ends,
-                                     config.geometry.vocab, &checkpoint->generation, err);
+                                     declared.config.geometry.vocab, &checkpoint->generation, err);
     if (!status)
         check_ends(checkpoint);
     if (!status)
-        status = bind_files(checkpoint, files->mega, &config, err);
+        status = bind_files(checkpoint, files, &declared, err);
+    mgl_quantization_clear(&declared.quantization);
     mgl_json_clear(&generation_json);
     mgl_json_clear(&config_json);
     return status;
@@ -635,9 +790,10 @@ void mgl_checkpoint_close(mgl_checkpoint *checkpoint)
 /* The files of a folder in Hugging Face layout, except the shards. Some are not read here, but
  * other programs that read the folder need them. */
 static const char *const folder_files[] = {
-    MGL_MEGA_CONFIG,       MGL_MEGA_GENERATION,       MGL_MEGA_TOKENIZER, MGL_SAFETENSORS_SINGLE,
-    MGL_SAFETENSORS_INDEX, MGL_MEGA_TOKENIZER_CONFIG, MGL_MEGA_TOKENS,    MGL_MEGA_TEMPLATE,
-    MGL_MEGA_ADDED_TOKENS, "tokenizer.model",         "vocab.json",       "merges.txt"};
+    MGL_MEGA_CONFIG,        MGL_MEGA_GENERATION,       MGL_MEGA_TOKENIZER, MGL_SAFETENSORS_SINGLE,
+    MGL_SAFETENSORS_INDEX,  MGL_MEGA_TOKENIZER_CONFIG, MGL_MEGA_TOKENS,    MGL_MEGA_TEMPLATE,
+    MGL_MEGA_ADDED_TOKENS,  "tokenizer.model",         "vocab.json",       "merges.txt",
+    "quantize_config.json", "quant_config.json"};
 
 /* Checks the additional chat templates of a folder. */
 static mgl_status check_templates(const char *folder, const char *output, mgl_error *err)

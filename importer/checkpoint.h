@@ -28,11 +28,13 @@ typedef struct mgl_checkpoint {
     mgl_generation generation; /* end tokens and sampling values */
     mgl_reasons reasons;       /* why the model is not supported; empty: it is supported */
     uint64_t parameters;       /* elements of the model's tensors; a tied table counts once */
-    uint64_t bytes;            /* of those tensors, as stored */
+    uint64_t bytes;            /* of those tensors, as stored; a quantized one with its scales and
+                                * zero points */
+    int quantized;             /* quantized tensors of the graph */
     int files;                 /* safetensors files; 0: a compiled model */
     int ignored;               /* stored tensors that the model does not use, of harmless kinds:
                                 * precomputed rope frequencies, the head of a tied model, the
-                                * vision part of a wrapper */
+                                * vision part of a wrapper, scales of activations */
 } mgl_checkpoint;
 
 /* Resolves, opens and reads `model`, and returns everything known about it. A model that is not

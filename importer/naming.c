@@ -5,6 +5,8 @@
  */
 #include "importer/naming.h"
 
+#include "importer/quantized/bind.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -94,17 +96,23 @@ static bool fits(const mgl_naming *naming)
     return mgl_safetensors_find(naming->files, name) >= 0;
 }
 
+/* Returns whether a matrix is stored, quantized or not. */
+static bool has_matrix(const mgl_safetensors *files, const char *name)
+{
+    return mgl_safetensors_find(files, name) >= 0 || mgl_quantized_find(files, name) >= 0;
+}
+
 /* Finds the head, whose prefix may differ from the body's. */
 static void find_head(mgl_naming *naming)
 {
     char name[160];
     const size_t count = naming->config->wrapped ? sizeof heads / sizeof *heads : 1;
     mgl_naming_name(naming, MGL_TENSOR_HEAD, name);
-    if (mgl_safetensors_find(naming->files, name) >= 0)
+    if (has_matrix(naming->files, name))
         return;
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%sweight", heads[i]);
-        if (mgl_safetensors_find(naming->files, name) >= 0)
+        if (has_matrix(naming->files, name))
             naming->head = heads[i];
     }
 }

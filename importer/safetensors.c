@@ -525,3 +525,47 @@ mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t
                         offset, t->bytes);
     return mgl_map_read(file->map, file->data + t->offset + offset, length, to, err);
 }
+
+/* The argument of copy_pieces. */
+typedef struct pieces {
+    const char *from;
+    char *to;
+    size_t length, stride, count;
+} pieces;
+
+static void copy_pieces(void *user)
+{
+    const pieces *p = user;
+    for (size_t i = 0; i < p->count; i++)
+        memcpy(p->to + i * p->length, p->from + i * p->stride, p->length);
+}
+
+mgl_status mgl_safetensors_read_strided(const mgl_safetensors *files, int tensor, size_t offset,
+                                        size_t length, size_t stride, size_t count, void *to,
+                                        mgl_error *err)
+{
+    const mgl_stored_tensor *t = &files->tensors.items[tensor];
+    size_t last, end;
+    if (length == stride || count <= 1)
+        return mgl_safetensors_read(files, tensor, offset, length * count, to, err);
+    if (!files->file_count)
+        return mgl_fail(err, MGL_USAGE, t->name, "the tensors were listed without their bytes");
+    const mgl_map *map = files->files[t->file].map;
+    const size_t start = files->files[t->file].data + t->offset;
+    if (!mgl_mul(stride, count - 1, &last) || !mgl_add(last, offset, &last) ||
+        !mgl_add(last, length, &end) || end > t->bytes || start + end > mgl_map_size(map))
+        return mgl_fail(err, MGL_BAD_INPUT, t->name,
+                        "%zu pieces of %zu bytes from offset %zu are outside the tensor of %zu "
+                        "bytes",
+                        count, length, offset, t->bytes);
+    if (mgl_file_denied())
+        return mgl_fail_errno(err, mgl_map_path(map), "cannot be read");
+    pieces p = {(const char *)mgl_map_bytes(map) + start + offset, to, length, stride, count};
+    const bool copied = mgl_map_guard(copy_pieces, &p);
+    mgl_status status = mgl_map_check(map, start + end, err);
+    if (status || copied)
+        return status;
+    return mgl_fail(err, MGL_SYSTEM, mgl_map_path(map),
+                    "the disk could not deliver %zu bytes at offset %zu", end - offset,
+                    start + offset);
+}

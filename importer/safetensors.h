@@ -74,4 +74,10 @@ int mgl_safetensors_find(const mgl_safetensors *files, const char *name);
 mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t offset,
                                 size_t length, void *to, mgl_error *err);
 
+/* Copies `count` pieces of `length` bytes each: piece i starts at byte `offset` + i * `stride` of
+ * the tensor, and is written behind piece i - 1. Thread safe. */
+mgl_status mgl_safetensors_read_strided(const mgl_safetensors *files, int tensor, size_t offset,
+                                        size_t length, size_t stride, size_t count, void *to,
+                                        mgl_error *err);
+
 #endif

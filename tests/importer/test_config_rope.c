@@ -298,10 +298,9 @@ START_TEST(test_wrappers)
         !read_text(WRAPPED("LlavaForConditionalGeneration", "\"tie_word_embeddings\": true, "),
                    &config, message));
     ck_assert(config.tied);
-    ck_assert(read_text(
-        WRAPPED("LlavaForConditionalGeneration", "\"quantization_config\": {\"bits\": 4}, "),
-        &config, message));
-    ck_assert_ptr_nonnull(strstr(message, "c.json: quantization_config: {\"bits\":4}: quantized"));
+    ck_assert(read_text(WRAPPED("LlavaForConditionalGeneration", "\"num_experts\": 4, "), &config,
+                        message));
+    ck_assert_ptr_nonnull(strstr(message, "c.json: num_experts: 4: mixtures"));
     ck_assert(
         read_text("{\"architectures\": [\"LlavaForConditionalGeneration\"]}", &config, message));
     ck_assert_ptr_nonnull(strstr(message, "text_config"));

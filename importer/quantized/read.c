@@ -1,0 +1,366 @@
+/*
+ * Reads rows of quantized matrices. See read.h. Rows are read in runs of stored rows that follow
+ * one another. A run of a layout that is packed across rows is a strip of the stored tensor: one
+ * piece of each of its rows. The strip is copied first, then transposed (unpack.h).
+ */
+#include "importer/quantized/read.h"
+
+#include "base/memory.h"
+#include "importer/quantized/unpack.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Codes of one run: a strip stays in the cache of a core. */
+enum { RUN_CODES = 1 << 20, NUMBERS_RUN = 1 << 18 };
+
+static int bits_of(const mgl_quantized *m)
+{
+    return mgl_weight_code_get(m->format.code)->bits;
+}
+
+static const char *name_of(const mgl_safetensors *files, int stored)
+{
+    return files->tensors.items[stored].name;
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+static mgl_status read_bytes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                             int64_t count, uint8_t *to, mgl_error *err)
+{
+    const size_t all = (size_t)(count * m->columns);
+    mgl_status status =
+        mgl_safetensors_read(files, m->codes, (size_t)(row * m->columns), all, to, err);
+    for (size_t i = 0; i < all && !status && m->is_signed; i++)
+        to[i] ^= 0x80;
+    return status;
+}
+
+/* Reads the words of a run into `words`, and unpacks them. */
+static mgl_status read_words(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                             int64_t count, uint32_t *words, uint8_t *to, mgl_error *err)
+{
+    const size_t columns = (size_t)m->columns, total = (size_t)m->view.total;
+    const size_t first = (size_t)row, bits = (size_t)bits_of(m);
+    mgl_status status;
+    if (m->packing == MGL_CODES_NIBBLES) {
+        status = mgl_safetensors_read(files, m->codes, first * columns / 2,
+                                      (size_t)count * columns / 2, words, err);
+        if (!status)
+            mgl_unpack_nibbles((const uint8_t *)words, count * m->columns, to);
+    } else if (m->packing == MGL_CODES_GPTQ) {
+        status = mgl_safetensors_read_strided(files, m->codes, first * 4, (size_t)count * 4,
+                                              total * 4, columns * bits / 32, words, err);
+        if (!status)
+            mgl_unpack_gptq(words, (int)bits, count, m->columns, to);
+    } else {
+        const size_t word = first / 8, width = (first + (size_t)count + 7) / 8 - word;
+        status = mgl_safetensors_read_strided(files, m->codes, word * 4, width * 4, total / 8 * 4,
+                                              columns, words, err);
+        if (!status)
+            mgl_unpack_awq(words, (int64_t)width, row % 8, count, m->columns, to);
+    }
+    return status;
+}
+
+static mgl_status check_codes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                              int64_t count, const uint8_t *codes, mgl_error *err)
+{
+    const int64_t all = count * m->columns;
+    unsigned bad = 0;
+    for (int64_t i = 0; i < all; i++)
+        bad |= (codes[i] & 0x7F) == 0x7F;
+    for (int64_t i = 0; i < all && bad; i++)
+        if ((codes[i] & 0x7F) == 0x7F)
+            return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->codes),
+                            "the weight of row %" PRId64 ", column %" PRId64
+                            " is NaN; download the model again or use another checkpoint",
+                            row + i / m->columns, i % m->columns);
+    return MGL_OK;
+}
+
+static mgl_status read_run_codes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                                 int64_t count, uint8_t *to, mgl_error *err)
+{
+    if (m->packing == MGL_CODES_BYTES) {
+        mgl_status status = read_bytes(files, m, row, count, to, err);
+        return status || m->format.code != MGL_CODE_E4M3
+                   ? status
+                   : check_codes(files, m, row, count, to, err);
+    }
+    /* AWQ: up to 14 rows more than needed, since words cover 8 rows. */
+    const size_t bytes = (size_t)(count + 14) * (size_t)m->columns;
+    uint32_t *words = mgl_alloc(bytes);
+    if (!words)
+        return mgl_fail_memory(err, bytes);
+    mgl_status status = read_words(files, m, row, count, words, to, err);
+    mgl_free(words);
+    return status;
+}
+
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+static size_t scale_size(const mgl_quantized *m)
+{
+    return m->scales_are_powers ? 1 : mgl_dtype_size(m->format.scales);
+}
+
+static void convert_scales(const mgl_quantized *m, const void *raw, size_t count, float *to)
+{
+    const uint8_t *bytes = raw;
+    if (m->scales_are_powers)
+        for (size_t i = 0; i < count; i++)
+            to[i] = bytes[i] == 255 ? NAN : ldexpf(1, bytes[i] - 127);
+    else
+        mgl_convert(to, MGL_F32, raw, m->format.scales, count);
+}
+
+/* Reads the scales of a run into `raw`, and from there to (count, groups). */
+static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                                  int64_t count, char *raw, float *scales, float *to,
+                                  mgl_error *err)
+{
+    const size_t size = scale_size(m), groups = (size_t)m->groups;
+    const size_t first = (size_t)(row / m->scale_rows);
+    const size_t rows = (size_t)((row + count - 1) / m->scale_rows) - first + 1;
+    mgl_status status = m->scales_by_group
+                            ? mgl_safetensors_read_strided(
+                                  files, m->scales, (size_t)row * size, (size_t)count * size,
+                                  (size_t)m->view.total * size, groups, raw, err)
+                            : mgl_safetensors_read(files, m->scales, first * groups * size,
+                                                   rows * groups * size, raw, err);
+    if (status)
+        return status;
+    convert_scales(m, raw, rows * groups, scales);
+    for (size_t r = 0; r < (size_t)count; r++) {
+        const size_t from = (size_t)(row + (int64_t)r) / (size_t)m->scale_rows - first;
+        for (size_t g = 0; g < groups; g++)
+            to[r * groups + g] =
+                scales[m->scales_by_group ? g * (size_t)count + r : from * groups + g];
+    }
+    return MGL_OK;
+}
+
+static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                               int64_t count, const float *scales, mgl_error *err)
+{
+    for (int64_t i = 0; i < count * m->groups; i++)
+        if (!isfinite(scales[i]))
+            return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->scales),
+                            "the scale of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
+                            ") is %s; download the model again or use another checkpoint",
+                            row + i / m->groups, i % m->groups, i % m->groups * m->format.group,
+                            isnan(scales[i]) ? "NaN" : "infinite");
+    return MGL_OK;
+}
+
+static mgl_status read_run_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                                  int64_t count, float *to, mgl_error *err)
+{
+    const size_t all = (size_t)count * (size_t)m->groups, bytes = all * 2 * sizeof(float);
+    float *raw = mgl_alloc(bytes);
+    if (!raw)
+        return mgl_fail_memory(err, bytes);
+    mgl_status status = read_raw_scales(files, m, row, count, (char *)raw, raw + all, to, err);
+    mgl_free(raw);
+    return status ? status : check_scales(files, m, row, count, to, err);
+}
+
+/* ---- zero points ----------------------------------------------------------------------------- */
+
+/* The words of zero points of stored rows [row, row + count): `first` and `width` count words along
+ * N. */
+static mgl_status read_zero_words(const mgl_safetensors *files, const mgl_quantized *m,
+                                  size_t first, size_t width, uint32_t *words, mgl_error *err)
+{
+    const size_t groups = (size_t)m->groups;
+    if (m->zero_packing == MGL_ZEROS_ROWS)
+        return mgl_safetensors_read(files, m->zeros, first * groups * 4, width * groups * 4, words,
+                                    err);
+    return mgl_safetensors_read_strided(files, m->zeros, first * 4, width * 4,
+                                        (size_t)m->view.total * (size_t)bits_of(m) / 32 * 4, groups,
+                                        words, err);
+}
+
+static void unpack_zeros(const mgl_quantized *m, const uint32_t *words, size_t first, size_t width,
+                         int64_t row, int64_t count, uint8_t *to)
+{
+    const int bits = bits_of(m), fields = 32 / bits;
+    const size_t groups = (size_t)m->groups;
+    for (int64_t r = 0; r < count; r++) {
+        const size_t word = (size_t)((row + r) / fields) - first;
+        const int at = (int)((row + r) % fields);
+        const int shift = bits * (m->zero_packing == MGL_ZEROS_AWQ ? mgl_awq_field(at) : at);
+        for (size_t g = 0; g < groups; g++) {
+            const uint32_t w = m->zero_packing == MGL_ZEROS_ROWS ? words[word * groups + g]
+                                                                 : words[g * width + word];
+            to[(size_t)r * groups + g] = (uint8_t)(w >> shift & ((1u << bits) - 1));
+        }
+    }
+}
+
+/* Reads signed zero points; rows that share scales share zero points too. */
+static mgl_status read_zero_bytes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                                  int64_t count, uint8_t *to, mgl_error *err)
+{
+    const size_t groups = (size_t)m->groups;
+    mgl_status status = MGL_OK;
+    for (int64_t r = 0; r < count && !status; r++) {
+        const size_t from = (size_t)((row + r) / m->scale_rows);
+        uint8_t *zeros = to + (size_t)r * groups;
+        status = mgl_safetensors_read(files, m->zeros, from * groups, groups, zeros, err);
+        for (size_t g = 0; g < groups && !status; g++)
+            zeros[g] = (uint8_t)(zeros[g] + mgl_weight_code_zero(m->format.code));
+    }
+    return status;
+}
+
+mgl_status mgl_quantized_read_zeros(const mgl_safetensors *files, const mgl_quantized *m,
+                                    int64_t row, int64_t count, uint8_t *to, mgl_error *err)
+{
+    const size_t fields = 32 / (size_t)bits_of(m);
+    const size_t first = (size_t)row / fields;
+    const size_t width = ((size_t)(row + count) + fields - 1) / fields - first;
+    if (m->zero_packing == MGL_ZEROS_BYTES)
+        return read_zero_bytes(files, m, row, count, to, err);
+    uint32_t *words = mgl_alloc(width * (size_t)m->groups * 4);
+    if (!words)
+        return mgl_fail_memory(err, width * (size_t)m->groups * 4);
+    mgl_status status = read_zero_words(files, m, first, width, words, err);
+    if (!status)
+        unpack_zeros(m, words, first, width, row, count, to);
+    mgl_free(words);
+    return status;
+}
+
+static mgl_status read_run_zeros(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                                 int64_t count, uint8_t *to, mgl_error *err)
+{
+    const unsigned mask = (1u << bits_of(m)) - 1;
+    mgl_status status = mgl_quantized_read_zeros(files, m, row, count, to, err);
+    for (int64_t i = 0; i < count * m->groups && !status; i++)
+        to[i] = (uint8_t)((to[i] + (unsigned)m->zero_add) & mask);
+    return status;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* Reads stored rows [row, row + count). */
+static mgl_status read_run(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                           int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+{
+    mgl_status status = read_run_codes(files, m, row, count, to->codes, err);
+    if (!status)
+        status = read_run_scales(files, m, row, count, to->scales, err);
+    if (!status && m->format.zeros)
+        status = read_run_zeros(files, m, row, count, to->zeros, err);
+    return status;
+}
+
+static mgl_quantized_rows rows_from(const mgl_quantized *m, const mgl_quantized_rows *to,
+                                    int64_t row)
+{
+    return (mgl_quantized_rows){to->codes + row * m->columns, to->scales + row * m->groups,
+                                to->zeros ? to->zeros + row * m->groups : NULL};
+}
+
+static mgl_status allocate(const mgl_quantized *m, int64_t count, mgl_quantized_rows *out,
+                           mgl_error *err)
+{
+    const size_t codes = (size_t)(count * m->columns), groups = (size_t)(count * m->groups);
+    const size_t bytes = groups * sizeof(float) + codes + groups;
+    float *memory = mgl_alloc(bytes);
+    if (!memory)
+        return mgl_fail_memory(err, bytes);
+    uint8_t *after = (uint8_t *)(memory + groups);
+    *out = (mgl_quantized_rows){after, memory, m->format.zeros ? after + codes : NULL};
+    return MGL_OK;
+}
+
+/* Reads rows of one head whose rows are stored in another order: reads the whole head. */
+static mgl_status read_head(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                            int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+{
+    const int64_t size = m->view.interleave, start = row / size * size;
+    mgl_quantized_rows head = {0};
+    mgl_status status = allocate(m, size, &head, err);
+    if (status)
+        return status;
+    status = read_run(files, m, m->view.row + start, size, &head, err);
+    for (int64_t i = 0; i < count && !status; i++) {
+        const int64_t from = mgl_view_row(&m->view, row + i) - m->view.row - start;
+        const mgl_quantized_rows a = rows_from(m, to, i), b = rows_from(m, &head, from);
+        memcpy(a.codes, b.codes, (size_t)m->columns);
+        memcpy(a.scales, b.scales, (size_t)m->groups * sizeof *a.scales);
+        if (a.zeros)
+            memcpy(a.zeros, b.zeros, (size_t)m->groups);
+    }
+    mgl_free(head.scales);
+    return status;
+}
+
+/* Rows of a run of about `codes` codes; a multiple of 8. */
+static int64_t run_rows(const mgl_quantized *m, int64_t codes)
+{
+    const int64_t rows = codes / m->columns / 8 * 8;
+    return rows > 8 ? rows : 8;
+}
+
+mgl_status mgl_quantized_read_codes(const mgl_safetensors *files, const mgl_quantized *m,
+                                    int64_t row, int64_t count, const mgl_quantized_rows *to,
+                                    mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int64_t at = 0, some; at < count && !status; at += some) {
+        const int64_t head = m->view.interleave;
+        const int64_t most = head ? head - (row + at) % head : run_rows(m, RUN_CODES);
+        const mgl_quantized_rows part = rows_from(m, to, at);
+        some = count - at < most ? count - at : most;
+        status = head ? read_head(files, m, row + at, some, &part, err)
+                      : read_run(files, m, m->view.row + row + at, some, &part, err);
+    }
+    return status;
+}
+
+/* Multiplies the codes of a row. `numbers`: of all e4m3 codes. */
+static void multiply(const mgl_quantized *m, const mgl_quantized_rows *row, const float *numbers,
+                     float *to)
+{
+    const int64_t group = m->format.group ? m->format.group : m->columns;
+    for (int64_t g = 0; g < m->groups; g++) {
+        const int64_t end = (g + 1) * group < m->columns ? (g + 1) * group : m->columns;
+        const int zero = row->zeros ? row->zeros[g] : mgl_weight_code_zero(m->format.code);
+        const float scale = row->scales[g];
+        if (m->format.code == MGL_CODE_E4M3)
+            for (int64_t k = g * group; k < end; k++)
+                to[k] = numbers[row->codes[k]] * scale;
+        else
+            for (int64_t k = g * group; k < end; k++)
+                to[k] = (float)(row->codes[k] - zero) * scale;
+    }
+}
+
+mgl_status mgl_quantized_read(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                              int64_t count, float *to, mgl_error *err)
+{
+    const int64_t rows = run_rows(m, NUMBERS_RUN), most = count < rows ? count : rows;
+    mgl_quantized_rows run = {0};
+    float numbers[256];
+    mgl_status status = count ? allocate(m, most, &run, err) : MGL_OK;
+    if (status || !count)
+        return status;
+    for (unsigned i = 0; i < 256; i++)
+        numbers[i] = mgl_weight_code_number(MGL_CODE_E4M3, i, 0);
+    for (int64_t at = 0, some; at < count && !status; at += some) {
+        some = count - at < most ? count - at : most;
+        status = mgl_quantized_read_codes(files, m, row + at, some, &run, err);
+        for (int64_t i = 0; i < some && !status; i++) {
+            const mgl_quantized_rows from = rows_from(m, &run, i);
+            multiply(m, &from, numbers, to + (at + i) * m->columns);
+        }
+    }
+    mgl_free(run.scales);
+    return status;
+}

@@ -1,0 +1,777 @@
+/* Every layout of quantized weights, and each property of a layout that a reader can get wrong: the
+ * models are written element by element (models.h), and every element is compared. */
+#include "importer/checkpoint.h"
+#include "tests/importer/quantized/models.h"
+#include "tests/scratch.h"
+
+static char scratch[] = "/tmp/megalith-quantized-XXXXXX";
+static char folder[64];
+
+static void set_up(void)
+{
+    scratch_make(scratch);
+    snprintf(folder, sizeof folder, "%s/m", scratch);
+}
+
+static void tear_down(void)
+{
+    scratch_remove(scratch);
+}
+
+#define GROUP(weights)                                                                             \
+    "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", \"ignore\": "      \
+    "[\"lm_head\"], \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": "    \
+    "{" weights "}}}}"
+#define INT4_G32                "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\", \"group_size\": 32"
+#define INT8_ROW                "\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"channel\""
+#define INT4_ROW                "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"channel\""
+#define FLOAT(strategy)         "\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"" strategy "\""
+#define ASYM                    ", \"symmetric\": false"
+#define GPTQ_CONFIG(bits, more) "{\"quant_method\": \"gptq\", \"bits\": " bits more "}"
+#define AWQ_CONFIG(more)        "{\"quant_method\": \"awq\", \"bits\": 4, \"zero_point\": true" more "}"
+
+static mgl_checkpoint *import(const recipe *r, const edit *e)
+{
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_error err = {0};
+    ck_assert(write_quantized(r, e, folder));
+    mgl_status status = mgl_import(folder, &checkpoint, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    return checkpoint;
+}
+
+/* Compares `read` and `read_codes` of a matrix with what was drawn for rows of the stored matrix.
+ * `head`: the rows of each head of this size are stored interleaved; 0: in order. */
+static void check_matrix(const recipe *r, const mgl_graph *graph, const char *name,
+                         const char *stored, int64_t first, int64_t head)
+{
+    const int index = mgl_graph_find_tensor(graph, name);
+    ck_assert_msg(index >= 0, "%s", name);
+    const mgl_tensor *t = &graph->tensors[index];
+    const size_t all = (size_t)(t->rows * t->cols);
+    const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
+    float *numbers = calloc(all, 4), *scales = calloc(all, 4);
+    uint8_t *codes = calloc(all, 1), *zeros = calloc(all, 1);
+    mgl_quantized_rows to = {codes, scales, t->quantized.zeros ? zeros : NULL};
+    mgl_error err = {0};
+    ck_assert(mgl_tensor_is_quantized(t));
+    ck_assert_int_eq(t->dtype, MGL_F32);
+    ck_assert(mgl_weight_format_valid(t->quantized));
+    /* In two parts, at a row that no layout aligns. */
+    ck_assert_int_eq(graph->read(graph, index, 0, 13, numbers, &err), MGL_OK);
+    ck_assert_int_eq(graph->read(graph, index, 13, t->rows - 13, numbers + 13 * t->cols, &err),
+                     MGL_OK);
+    ck_assert_int_eq(graph->read_codes(graph, index, 0, t->rows, &to, &err), MGL_OK);
+    for (int64_t n = 0; n < t->rows; n++)
+        for (int64_t k = 0; k < t->cols; k++) {
+            const int64_t g = t->quantized.group ? k / t->quantized.group : 0;
+            const size_t at = (size_t)(n * t->cols + k), shared = (size_t)(n * groups + g);
+            const int64_t i = head ? n % head : 0;
+            const int64_t row = first + n - i +
+                                (i < head / 2 ? 2 * i
+                                 : i          ? 2 * (i - head / 2) + 1
+                                              : 0);
+            ck_assert_msg(codes[at] == drawn_code(r, stored, row, k), "%s: code %d %d", name,
+                          (int)n, (int)k);
+            ck_assert(scales[shared] == drawn_scale(r, stored, row, k));
+            if (to.zeros)
+                ck_assert_int_eq(zeros[shared], drawn_zero(r, stored, row, k));
+            ck_assert_msg(numbers[at] == drawn_number(r, stored, row, k),
+                          "%s: number %d %d: %g, not %g", name, (int)n, (int)k, (double)numbers[at],
+                          (double)drawn_number(r, stored, row, k));
+        }
+    free(numbers);
+    free(scales);
+    free(codes);
+    free(zeros);
+}
+
+#define LAYER "model.layers.0."
+
+static void check_layer(const recipe *r, const mgl_graph *graph)
+{
+    static const char *const names[] = {
+        "self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj.", "self_attn.o_proj.",
+        "mlp.gate_proj.",    "mlp.up_proj.",      "mlp.down_proj."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[128], base[96];
+        snprintf(base, sizeof base, LAYER "%s", names[i]);
+        snprintf(name, sizeof name, "%sweight", base);
+        check_matrix(r, graph, name, base, 0, 0);
+    }
+}
+
+/* ---- layouts --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *format; /* of q_proj */
+    recipe recipe;
+} layouts[] = {
+    {"ct-int4-group",
+     "int4 group 32 bf16",
+     {.config = GROUP(INT4_G32),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "BF16"}},
+    {"ct-int4-group-f16",
+     "int4 group 32 f16",
+     {.config = GROUP(INT4_G32),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16"}},
+    {"ct-int4-group-asymmetric",
+     "int4 group 32 f32 zeros",
+     {.config = GROUP(INT4_G32 ASYM),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F32",
+      .zeros = true}},
+    {"ct-asymmetric-without-zeros",
+     "int4 group 32 f32",
+     {.config = GROUP(INT4_G32 ASYM),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F32"}},
+    {"ct-int4-row-asymmetric",
+     "int4 row bf16 zeros",
+     {.config = GROUP(INT4_ROW ASYM),
+      .layout = PACKED,
+      .bits = 4,
+      .rows = 1,
+      .scales = "BF16",
+      .zeros = true}},
+    {"ct-int4-unpacked-zeros",
+     "int4 group 32 bf16 zeros",
+     {.config = GROUP(INT4_G32 ASYM),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "BF16",
+      .zeros = true,
+      .unpacked_zeros = true}},
+    {"ct-int8-row",
+     "int8 row bf16",
+     {.config = GROUP(INT8_ROW), .layout = PACKED, .bits = 8, .rows = 1, .scales = "BF16"}},
+    {"ct-int8-row-asymmetric",
+     "int8 row bf16 zeros",
+     {.config = GROUP(INT8_ROW ASYM),
+      .layout = PACKED,
+      .bits = 8,
+      .rows = 1,
+      .scales = "BF16",
+      .zeros = true}},
+    {"ct-int-quantized",
+     "int8 row f32",
+     {.config = GROUP(INT8_ROW), .layout = BYTES, .bits = 8, .rows = 1, .scales = "F32"}},
+    {"ct-int-quantized-asymmetric",
+     "int8 row bf16 zeros",
+     {.config = GROUP(INT8_ROW ASYM),
+      .layout = BYTES,
+      .bits = 8,
+      .rows = 1,
+      .scales = "BF16",
+      .zeros = true}},
+    {"ct-int-quantized-group",
+     "int8 group 16 bf16",
+     {.config = GROUP("\"num_bits\": 8, \"type\": \"int\", \"group_size\": 16"),
+      .layout = BYTES,
+      .bits = 8,
+      .group = 16,
+      .rows = 1,
+      .scales = "BF16"}},
+    {"ct-int-quantized-tensor",
+     "int8 tensor bf16",
+     {.config = GROUP("\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"tensor\""),
+      .layout = BYTES,
+      .bits = 8,
+      .scales = "BF16",
+      .rank_one = true}},
+    {"ct-float-tensor",
+     "e4m3 tensor bf16",
+     {.config = GROUP(FLOAT("tensor")),
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .scales = "BF16",
+      .rank_zero = true}},
+    {"ct-float-tensor-rank-1",
+     "e4m3 tensor f32",
+     {.config = GROUP(FLOAT("tensor")),
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .scales = "F32",
+      .rank_one = true}},
+    {"ct-float-channel",
+     "e4m3 row bf16",
+     {.config = GROUP(FLOAT("channel")),
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .rows = 1,
+      .scales = "BF16"}},
+    {"ct-float-channel-rank-1",
+     "e4m3 row f16",
+     {.config = GROUP(FLOAT("channel")),
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .rows = 1,
+      .scales = "F16",
+      .rank_one = true}},
+    {"ct-float-block",
+     "e4m3 block 48 80 f32",
+     {.config = GROUP(FLOAT("block") ", \"block_structure\": [48, 80]"),
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .group = 80,
+      .rows = 48,
+      .scales = "F32"}},
+    {"gptq-v1-asymmetric",
+     "int4 group 32 f16 zeros",
+     {.config =
+          GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": false, \"checkpoint_format\": \"gptq\""),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true}},
+    {"gptq-v2-asymmetric",
+     "int4 group 32 f16 zeros",
+     {.config = GPTQ_CONFIG(
+          "4", ", \"group_size\": 32, \"sym\": false, \"checkpoint_format\": \"gptq_v2\""),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true}},
+    {"gptq-v2-format-key",
+     "int4 group 32 f16 zeros",
+     {.config = GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": false, \"format\": \"gptq_v2\""),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true}},
+    {"gptq-v1-symmetric",
+     "int4 group 32 f16",
+     {.config = GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": true"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zero_offset = 1,
+      .order = true}},
+    {"gptq-v1-name-v2-zeros",
+     "int4 group 32 f16",
+     {.config =
+          GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": true, \"checkpoint_format\": \"gptq\""),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16"}},
+    {"gptq-v2-name-v1-zeros",
+     "int4 group 32 f16",
+     {.config = GPTQ_CONFIG(
+          "4", ", \"group_size\": 32, \"sym\": true, \"checkpoint_format\": \"gptq_v2\""),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zero_offset = 1}},
+    {"gptq-8-bits",
+     "int8 group 32 f16 zeros",
+     {.config = GPTQ_CONFIG("8", ", \"group_size\": 32, \"sym\": false"),
+      .layout = GPTQ,
+      .bits = 8,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1}},
+    {"gptq-8-bits-symmetric",
+     "int8 group 32 f16",
+     {.config = GPTQ_CONFIG("8", ", \"group_size\": 32, \"sym\": true"),
+      .layout = GPTQ,
+      .bits = 8,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zero_offset = 1}},
+    {"gptq-one-group",
+     "int4 row f16 zeros",
+     {.config = GPTQ_CONFIG("4", ", \"group_size\": -1, \"sym\": false"),
+      .layout = GPTQ,
+      .bits = 4,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true}},
+    {"gptq-partial-group",
+     "int4 group 48 f16 zeros",
+     {.config = GPTQ_CONFIG("4", ", \"group_size\": 48, \"sym\": false"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 48,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true}},
+    {"gptq-desc-act-in-order",
+     "int4 group 32 f16",
+     {.config = GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": true, \"desc_act\": true"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zero_offset = 1,
+      .order = true}},
+    {"ct-actorder-minus-one",
+     "int4 group 32 bf16",
+     {.config = GROUP(INT4_G32 ", \"actorder\": \"group\""),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "BF16",
+      .minus_one = true}},
+    {"ct-actorder-in-order",
+     "int4 group 32 bf16",
+     {.config = GROUP(INT4_G32 ", \"actorder\": \"weight\""),
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "BF16",
+      .order = true}},
+    {"awq",
+     "int4 group 32 f16 zeros",
+     {.config = AWQ_CONFIG(", \"group_size\": 32, \"version\": \"gemm\""),
+      .layout = AWQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true}},
+    {"awq-symmetric",
+     "int4 group 32 f16",
+     {.config = AWQ_CONFIG(", \"group_size\": 32, \"version\": \"GEMM\""),
+      .layout = AWQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16"}},
+    {"awq-one-group",
+     "int4 row f16 zeros",
+     {.config = AWQ_CONFIG(", \"group_size\": -1"),
+      .layout = AWQ,
+      .bits = 4,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true}},
+    {"awq-older-keys",
+     "int4 group 32 f16 zeros",
+     {.config = "{\"quant_method\": \"awq\", \"w_bit\": 4, \"q_group_size\": 32}",
+      .layout = AWQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true}},
+    {"fp8-block",
+     "e4m3 block 128 128 f32",
+     {.config = "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .group = 128,
+      .rows = 128,
+      .scales = "F32",
+      .scale_name = "weight_scale_inv"}},
+    {"fp8-block-partial",
+     "e4m3 block 48 80 bf16",
+     {.config = "{\"quant_method\": \"fp8\", \"weight_block_size\": [48, 80], "
+                "\"activation_scheme\": \"dynamic\"}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .group = 80,
+      .rows = 48,
+      .scales = "BF16",
+      .scale_name = "weight_scale_inv"}},
+    {"fp8-powers-of-two",
+     "e4m3 block 48 80 f32",
+     {.config =
+          "{\"quant_method\": \"fp8\", \"weight_block_size\": [48, 80], \"scale_fmt\": \"ue8m0\"}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .group = 80,
+      .rows = 48,
+      .scales = "F8_E8M0",
+      .scale_name = "weight_scale_inv"}},
+    {"fp8-tensor",
+     "e4m3 tensor bf16",
+     {.config = "{\"quant_method\": \"fp8\", \"weight_block_size\": null, \"activation_scheme\": "
+                "\"static\"}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .scales = "BF16",
+      .scale_name = "weight_scale_inv",
+      .rank_zero = true}},
+    {"fbgemm",
+     "e4m3 row f32",
+     {.config = "{\"quant_method\": \"fbgemm_fp8\", \"activation_scale_ub\": 1200.0, "
+                "\"modules_to_not_convert\": [\"lm_head\"]}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .rows = 1,
+      .scales = "F32"}},
+    {"preset-name",
+     "int8 row bf16",
+     {.config =
+          "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"group_0\": \"W8A8\"}}",
+      .layout = BYTES,
+      .bits = 8,
+      .rows = 1,
+      .scales = "BF16"}},
+    {"preset-targets",
+     "e4m3 row bf16",
+     {.config = "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"fp8_dynamic\": "
+                "[\"Linear\"]}}",
+      .layout = BYTES,
+      .bits = 8,
+      .is_float = true,
+      .rows = 1,
+      .scales = "BF16"}},
+    {"targets-of-patterns",
+     "int8 row bf16",
+     {.config =
+          "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"a\": {\"targets\": "
+          "[\"re:.*nothing$\"], \"weights\": {" INT4_G32
+          "}}, \"b\": {\"targets\": [\"re:.*(self_attn|mlp)[.].*_proj\"], \"weights\": {" INT8_ROW
+          "}}}}",
+      .layout = BYTES,
+      .bits = 8,
+      .rows = 1,
+      .scales = "BF16"}},
+};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+START_TEST(test_layout)
+{
+    const recipe *r = &layouts[_i].recipe;
+    mgl_checkpoint *checkpoint = import(r, NULL);
+    const mgl_graph *graph = checkpoint->graph;
+    const int q = mgl_graph_find_tensor(graph, LAYER "self_attn.q_proj.weight");
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    const char *format = mgl_weight_format_print(graph->tensors[q].quantized, text);
+    ck_assert_int_eq(graph->dtype, MGL_BF16);
+    ck_assert_int_eq(checkpoint->quantized, 7);
+    ck_assert_uint_eq(checkpoint->parameters, 4096 * 3 + 2048 * 2 + 8192 * 3 + 64 * 3);
+    check_layer(r, graph);
+    ck_assert_msg(!strcmp(format, layouts[_i].format), "%s: %s", layouts[_i].name, format);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* ---- parts of matrices ----------------------------------------------------------------------- */
+
+/* Layouts that are packed along rows, along columns, and in blocks that the parts do not align. */
+static const recipe cut[] = {
+    {.config = GROUP(INT4_G32 ASYM),
+     .layout = PACKED,
+     .bits = 4,
+     .group = 32,
+     .rows = 1,
+     .scales = "BF16",
+     .zeros = true},
+    {.config = GROUP(INT8_ROW), .layout = BYTES, .bits = 8, .rows = 1, .scales = "BF16"},
+    {.config = GPTQ_CONFIG("4", ", \"group_size\": 32, \"sym\": false"),
+     .layout = GPTQ,
+     .bits = 4,
+     .group = 32,
+     .rows = 1,
+     .scales = "F16",
+     .zeros = true,
+     .zero_offset = 1},
+    {.config = GPTQ_CONFIG("8", ", \"group_size\": 32, \"sym\": false"),
+     .layout = GPTQ,
+     .bits = 8,
+     .group = 32,
+     .rows = 1,
+     .scales = "F16",
+     .zeros = true,
+     .zero_offset = 1},
+    {.config = AWQ_CONFIG(", \"group_size\": 32"),
+     .layout = AWQ,
+     .bits = 4,
+     .group = 32,
+     .rows = 1,
+     .scales = "F16",
+     .zeros = true},
+    {.config = "{\"quant_method\": \"fp8\", \"weight_block_size\": [48, 80]}",
+     .layout = BYTES,
+     .bits = 8,
+     .is_float = true,
+     .group = 80,
+     .rows = 48,
+     .scales = "F32",
+     .scale_name = "weight_scale_inv"},
+    {.config = "{\"quant_method\": \"fp8\", \"weight_block_size\": [32, 32]}",
+     .layout = BYTES,
+     .bits = 8,
+     .is_float = true,
+     .group = 32,
+     .rows = 32,
+     .scales = "F32",
+     .scale_name = "weight_scale_inv"},
+    {.config = "{\"quant_method\": \"fp8\"}",
+     .layout = BYTES,
+     .bits = 8,
+     .is_float = true,
+     .scales = "F32",
+     .scale_name = "weight_scale_inv"},
+};
+enum { CUT_RECIPES = sizeof cut / sizeof *cut };
+
+START_TEST(test_fused)
+{
+    recipe r = cut[_i];
+    r.family = "phi3";
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    const mgl_graph *graph = checkpoint->graph;
+    check_matrix(&r, graph, LAYER "self_attn.q_proj.weight", LAYER "self_attn.qkv_proj.", 0, 0);
+    check_matrix(&r, graph, LAYER "self_attn.k_proj.weight", LAYER "self_attn.qkv_proj.", 64, 0);
+    check_matrix(&r, graph, LAYER "self_attn.v_proj.weight", LAYER "self_attn.qkv_proj.", 96, 0);
+    check_matrix(&r, graph, LAYER "mlp.gate_proj.weight", LAYER "mlp.gate_up_proj.", 0, 0);
+    check_matrix(&r, graph, LAYER "mlp.up_proj.weight", LAYER "mlp.gate_up_proj.", 128, 0);
+    ck_assert_int_eq(checkpoint->quantized, 7);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Families with interleaved rope store the rows of q and k in another order. */
+START_TEST(test_interleaved)
+{
+    recipe r = cut[_i];
+    r.family = "helium";
+    r.more_config = "\"head_dim\": 16";
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    const mgl_graph *graph = checkpoint->graph;
+    check_matrix(&r, graph, LAYER "self_attn.q_proj.weight", LAYER "self_attn.q_proj.", 0, 16);
+    check_matrix(&r, graph, LAYER "self_attn.k_proj.weight", LAYER "self_attn.k_proj.", 0, 16);
+    check_matrix(&r, graph, LAYER "self_attn.v_proj.weight", LAYER "self_attn.v_proj.", 0, 0);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* ---- head ------------------------------------------------------------------------------------ */
+
+/* A tied model that stores a quantized head has a head of its own, whether or not the config
+ * excludes the head. */
+START_TEST(test_quantized_head)
+{
+    recipe r = cut[_i];
+    r.head = true;
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    ck_assert(!checkpoint->graph->tied && checkpoint->graph->own_head);
+    ck_assert_int_eq(checkpoint->quantized, 8);
+    check_matrix(&r, checkpoint->graph, MGL_TENSOR_HEAD, "lm_head.", 0, 0);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* A head that is stored in bf16 is used as it is, whether or not the config excludes the head. */
+START_TEST(test_plain_head)
+{
+    recipe r = cut[_i];
+    r.head_only_plain = true;
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    ck_assert(!checkpoint->graph->tied);
+    const int head = mgl_graph_find_tensor(checkpoint->graph, MGL_TENSOR_HEAD);
+    ck_assert(!mgl_tensor_is_quantized(&checkpoint->graph->tensors[head]));
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* ---- stored tensors decide --------------------------------------------------------------------
+ */
+
+static recipe packed_recipe(const char *config)
+{
+    return (recipe){
+        .config = config, .layout = PACKED, .bits = 4, .group = 32, .rows = 1, .scales = "BF16"};
+}
+
+/* A module that the config excludes is stored plain, and a scale beside it is not used. */
+START_TEST(test_excluded_module_is_plain)
+{
+    const recipe r = {
+        .layout = PLAIN,
+        .config = "{\"quant_method\": \"compressed-tensors\", \"ignore\": [\"re:.*q_proj\"], "
+                  "\"config_groups\": {\"a\": {\"targets\": [\"Linear\"], \"weights\": {" INT4_G32
+                  "}}}}"};
+    const edit e = {ADD, "weight_scale", "BF16", 64, 2};
+    mgl_checkpoint *checkpoint = import(&r, &e);
+    ck_assert_int_eq(checkpoint->quantized, 0);
+    ck_assert_int_eq(checkpoint->ignored, 1);
+    ck_assert(!checkpoint->graph->read_codes);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* A module that the config excludes is stored quantized: the stored tensors count. */
+START_TEST(test_excluded_module_is_quantized)
+{
+    const recipe r = packed_recipe(
+        "{\"quant_method\": \"compressed-tensors\", \"ignore\": [\"re:.*\"], \"config_groups\": "
+        "{\"a\": {\"targets\": [\"Linear\"], \"weights\": {" INT8_ROW
+        "}}, \"b\": {\"targets\": [\"Linear\"], \"weights\": {" INT4_G32 "}}}}");
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    check_layer(&r, checkpoint->graph);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* The repository's name says nothing about the layout. */
+START_TEST(test_name_of_the_folder_is_not_read)
+{
+    const recipe r = packed_recipe(GROUP(INT4_G32));
+    snprintf(folder, sizeof folder, "%s/Model-AWQ-GPTQ", scratch);
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    check_layer(&r, checkpoint->graph);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Scales of activations, and the bias of zeros that older GPTQ files store, are not used. */
+START_TEST(test_companions)
+{
+    static const edit edits[] = {{ADD, "input_scale", "F32", 1, -1},
+                                 {ADD, "activation_scale", "BF16", 1, -1},
+                                 {ADD, "input_zero_point", "I8", 1, -1},
+                                 {ADD, "bias", "F16", 64, -1}};
+    const recipe r = packed_recipe(GROUP(INT4_G32));
+    mgl_checkpoint *checkpoint = import(&r, &edits[_i]);
+    ck_assert_int_eq(checkpoint->ignored, 1);
+    check_layer(&r, checkpoint->graph);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+static void write_beside(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Older repositories declare the quantization in a file beside config.json. */
+START_TEST(test_file_beside_config)
+{
+    const recipe gptq = {.layout = GPTQ,
+                         .bits = 4,
+                         .group = 32,
+                         .rows = 1,
+                         .scales = "F16",
+                         .zeros = true,
+                         .zero_offset = 1};
+    const recipe awq = {
+        .layout = AWQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zeros = true};
+    const recipe *r = _i ? &awq : &gptq;
+    mgl_checkpoint *checkpoint;
+    mgl_error err;
+    ck_assert(write_quantized(r, NULL, folder));
+    ck_assert_int_eq(mgl_import(folder, &checkpoint, &err), MGL_BAD_INPUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "no usable quantization_config"));
+    write_beside(
+        _i ? "quant_config.json" : "quantize_config.json",
+        _i ? "{\"w_bit\": 4, \"q_group_size\": 32, \"zero_point\": true, \"version\": \"GEMM\"}"
+           : "{\"bits\": 4, \"group_size\": 32, \"sym\": false, \"desc_act\": false}");
+    ck_assert_int_eq(mgl_import(folder, &checkpoint, &err), MGL_OK);
+    check_layer(r, checkpoint->graph);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+START_TEST(test_compression_config)
+{
+    recipe r = packed_recipe(NULL);
+    r.more_config =
+        "\"compression_config\": {\"format\": \"pack-quantized\", \"config_groups\": {\"group_0\": "
+        "{\"targets\": [\"Linear\"], \"weights\": {" INT4_G32 "}}}}";
+    mgl_checkpoint *checkpoint = import(&r, NULL);
+    check_layer(&r, checkpoint->graph);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+/* Without a dtype in config.json, the dtype of the largest tensor that is not quantized counts. */
+START_TEST(test_dtype)
+{
+    static const struct {
+        const char *key;
+        mgl_dtype dtype;
+    } cases[] = {{"\"dtype\": \"float16\"", MGL_F16},
+                 {"\"torch_dtype\": \"float32\"", MGL_F32},
+                 {"\"torch_dtype\": \"torch.float16\"", MGL_F16},
+                 {"\"torch_dtype\": null", MGL_BF16}};
+    const recipe r = packed_recipe(GROUP(INT4_G32));
+    const edit e = {CONFIG, "\"torch_dtype\": \"bfloat16\"", cases[_i].key, 0, 0};
+    mgl_checkpoint *checkpoint = import(&r, &e);
+    ck_assert_int_eq(checkpoint->graph->dtype, cases[_i].dtype);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("quantized_layouts");
+    TCase *tests = tcase_create("layouts");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_loop_test(tests, test_layout, 0, LAYOUTS);
+    tcase_add_loop_test(tests, test_fused, 0, CUT_RECIPES);
+    tcase_add_loop_test(tests, test_interleaved, 0, CUT_RECIPES);
+    tcase_add_loop_test(tests, test_quantized_head, 0, CUT_RECIPES);
+    tcase_add_loop_test(tests, test_plain_head, 0, CUT_RECIPES);
+    tcase_add_test(tests, test_excluded_module_is_plain);
+    tcase_add_test(tests, test_excluded_module_is_quantized);
+    tcase_add_test(tests, test_name_of_the_folder_is_not_read);
+    tcase_add_loop_test(tests, test_companions, 0, 4);
+    tcase_add_loop_test(tests, test_file_beside_config, 0, 2);
+    tcase_add_test(tests, test_compression_config);
+    tcase_add_loop_test(tests, test_dtype, 0, 4);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
