@@ -364,6 +364,13 @@ static int check_unwanted(comparison *c)
     return harmless;
 }
 
+static uint64_t tensor_bytes(const mgl_tensor *t, const mgl_quantized *quantized)
+{
+    return mgl_tensor_is_quantized(t)
+               ? quantized->bytes
+               : (uint64_t)t->rows * (uint64_t)t->cols * mgl_dtype_size(t->dtype);
+}
+
 /* Counts parameters and bytes. The graph's dtype becomes the dtype of its largest tensor; for a
  * quantized model, `declared`, or the dtype of its largest tensor that is not quantized. */
 static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const mgl_dtype *declared,
@@ -376,8 +383,7 @@ static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const 
         const bool is_quantized = mgl_tensor_is_quantized(t);
         uint64_t elements = (uint64_t)t->rows * (uint64_t)t->cols;
         checkpoint->parameters += elements;
-        checkpoint->bytes +=
-            is_quantized ? quantized[i].bytes : elements * mgl_dtype_size(t->dtype);
+        checkpoint->bytes += tensor_bytes(t, &quantized[i]);
         checkpoint->quantized += is_quantized;
         if (elements > largest && !is_quantized) {
             largest = elements;
@@ -762,6 +768,12 @@ const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int ten
 {
     const source *s = checkpoint->graph->reader;
     return s->files->tensors.items[s->views[tensor].stored].name;
+}
+
+uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor)
+{
+    const source *s = checkpoint->graph->reader;
+    return tensor_bytes(&checkpoint->graph->tensors[tensor], &s->quantized[tensor]);
 }
 
 const char *mgl_checkpoint_unused_name(const mgl_checkpoint *checkpoint, int index)

@@ -65,6 +65,10 @@ mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const c
  * Owned by the checkpoint, valid while it has its graph. */
 const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int tensor);
 
+/* Returns the stored bytes of a tensor of the graph; of a quantized one with its scales and zero
+ * points. Requires the checkpoint's graph. */
+uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor);
+
 /* Returns the name of the `index`-th stored tensor that the model does not use; NULL past the
  * last. Owned by the checkpoint, as above. */
 const char *mgl_checkpoint_unused_name(const mgl_checkpoint *checkpoint, int index);

@@ -288,7 +288,8 @@ static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image
     mgl_verdict verdict = {0};
     *out = (mgl_formats){0};
     for (int i = 0; graph && i < graph->tensor_count; i++)
-        out->checkpoint |= 1u << graph->tensors[i].dtype;
+        if (!mgl_tensor_is_quantized(&graph->tensors[i]))
+            out->checkpoint |= 1u << graph->tensors[i].dtype;
     if (!graph || !image)
         return MGL_OK;
     mgl_status status = mgl_validator_check(image->program, graph, &verdict, err);
@@ -296,6 +297,69 @@ static mgl_status find_formats(const mgl_checkpoint *checkpoint, const mgl_image
         *out = verdict.formats;
     mgl_verdict_clear(&verdict);
     return status;
+}
+
+/* The quantized matrices of one format. */
+typedef struct kind {
+    mgl_weight_format format;
+    int count;
+    uint64_t elements, bytes;
+} kind;
+
+/* Adds up the matrices with the format of `first`. Returns false if `first` is not quantized, or
+ * not the first matrix of its format. */
+static bool add_kind(const mgl_checkpoint *checkpoint, int first, kind *out)
+{
+    const mgl_graph *graph = checkpoint->graph;
+    *out = (kind){.format = graph->tensors[first].quantized};
+    if (!mgl_tensor_is_quantized(&graph->tensors[first]))
+        return false;
+    for (int i = 0; i < graph->tensor_count; i++) {
+        const mgl_tensor *t = &graph->tensors[i];
+        if (!mgl_weight_format_equal(t->quantized, out->format))
+            continue;
+        if (i < first)
+            return false;
+        out->count++;
+        out->elements += (uint64_t)t->rows * (uint64_t)t->cols;
+        out->bytes += mgl_checkpoint_tensor_bytes(checkpoint, i);
+    }
+    return true;
+}
+
+/* Prints a line for each format of quantized matrices. */
+static void print_quantized(const mgl_checkpoint *checkpoint)
+{
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    kind k;
+    if (!checkpoint->graph || !checkpoint->quantized)
+        return;
+    for (int i = 0; i < checkpoint->graph->tensor_count; i++)
+        if (add_kind(checkpoint, i, &k))
+            mgl_cli_printf("%-14s%s: %d %s, %" PRIu64 " bytes, %.3f bits a weight\n", "quantized",
+                           mgl_weight_format_print(k.format, text), k.count,
+                           k.count == 1 ? "matrix" : "matrices", k.bytes,
+                           8 * (double)k.bytes / (double)k.elements);
+    mgl_cli_printf("%-14s%s\n", "activations",
+                   "not quantized: scales of activations in the checkpoint are not used");
+}
+
+static void put_quantized(mgl_json_out *out, const mgl_checkpoint *checkpoint)
+{
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    kind k;
+    mgl_json_out_array(out, "quantized");
+    for (int i = 0; i < checkpoint->graph->tensor_count; i++) {
+        if (!add_kind(checkpoint, i, &k))
+            continue;
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "format", mgl_weight_format_print(k.format, text));
+        mgl_json_out_int(out, "matrices", k.count);
+        mgl_json_out_int(out, "parameters", (int64_t)k.elements);
+        mgl_json_out_int(out, "bytes", (int64_t)k.bytes);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
 }
 
 /* Prints the first names and the number of stored tensors that the model does not use. */
@@ -332,6 +396,7 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
         mgl_cli_printf("%-14s", "formats");
         mgl_cli_put_formats(formats);
     }
+    print_quantized(checkpoint);
     print_entries(tuned);
     if (checkpoint->ignored)
         print_unused(checkpoint);
@@ -372,13 +437,17 @@ static void put_graph(mgl_json_out *out, const mgl_checkpoint *checkpoint, const
 /* Writes each tensor of the graph with the stored tensor that it is read from. */
 static void put_tensors(mgl_json_out *out, const mgl_checkpoint *checkpoint)
 {
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    put_quantized(out, checkpoint);
     mgl_json_out_array(out, "tensors");
     for (int i = 0; i < checkpoint->graph->tensor_count; i++) {
         const mgl_tensor *tensor = &checkpoint->graph->tensors[i];
         mgl_json_out_object(out, NULL);
         mgl_json_out_string(out, "name", tensor->name);
         mgl_json_out_string(out, "stored", mgl_checkpoint_stored_name(checkpoint, i));
-        mgl_json_out_string(out, "dtype", mgl_dtype_name(tensor->dtype));
+        mgl_json_out_string(out, "dtype", mgl_weight_code_name(mgl_tensor_format(tensor).code));
+        if (mgl_tensor_is_quantized(tensor))
+            mgl_json_out_string(out, "format", mgl_weight_format_print(tensor->quantized, text));
         mgl_json_out_array(out, "shape");
         if (tensor->rank == 2)
             mgl_json_out_int(out, NULL, tensor->rows);

@@ -158,6 +158,8 @@ void mgl_declared_read_compressed(mgl_config_reader *r, mgl_quantization *out)
     mgl_declared_reject(r, r->root, "transform_config", MGL_NEUTRAL_OFF,
                         "transforms of weights and activations are not supported; export the model "
                         "without transforms");
+    mgl_declared_reject(r, r->root, "moe_sparsity_config", MGL_NEUTRAL_OFF,
+                        "sparse mixtures of experts are not supported; use another checkpoint");
     const char *sparse = cJSON_IsObject(sparsity) ? mgl_config_string(r, sparsity, "format") : NULL;
     if (!sparse || strcmp(sparse, "dense") != 0)
         mgl_declared_reject(r, r->root, "sparsity_config", MGL_NEUTRAL_OFF,

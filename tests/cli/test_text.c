@@ -418,6 +418,29 @@ START_TEST(info_of_a_model)
 }
 END_TEST
 
+/* The format of the matrices, their stored bytes, and the model's real number of parameters. */
+START_TEST(info_of_a_quantized_model)
+{
+    command_result result = command_runf("info %s", model_path("quantized/q-tales-gptq-int4-g64"));
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "parameters    4955648\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "dtype         bf16\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "quantized     int4 group 64 f16: 42 matrices, "
+                                             "2543616 bytes, 4.312 bits a weight\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "activations   not quantized"));
+    command_clear(&result);
+    result = command_runf("info %s --json", model_path("quantized/q-tales-gptq-int4-g64"));
+    mgl_json json = command_json(&result, "megalith.info/1");
+    ck_assert_double_eq(json_number(&json, "parameters"), 4955648);
+    const cJSON *first = cJSON_GetArrayItem(json_at(&json, "quantized"), 0);
+    ck_assert_str_eq(mgl_json_member(first, "format")->valuestring, "int4 group 64 f16");
+    ck_assert_double_eq(mgl_json_member(first, "bytes")->valuedouble, 2543616);
+    ck_assert_double_eq(mgl_json_member(first, "matrices")->valuedouble, 42);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 /* All reasons against a model, not the first alone; the answer itself is no failure. */
 START_TEST(info_of_a_model_that_is_not_supported)
 {
@@ -459,6 +482,7 @@ int main(void)
     tcase_add_test(tests, eval_with_a_window_that_is_not_needed);
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, BY_SANITIZER(6, 1));
     tcase_add_test(tests, info_of_a_model);
+    tcase_add_test(tests, info_of_a_quantized_model);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
