@@ -441,6 +441,25 @@ START_TEST(info_of_a_quantized_model)
 }
 END_TEST
 
+/* A declaration that is not supported: exit code 2, and the sentence. */
+START_TEST(quantized_model_that_is_not_supported)
+{
+    char line[4096], folder[200];
+    const char *model = model_path("quantized/q-tales-ct-int4-g64");
+    snprintf(folder, sizeof folder, "%s/three-bits", scratch_folder());
+    snprintf(line, sizeof line,
+             "mkdir -p %s && ln -sf %s/*.safetensors %s && "
+             "sed 's/num_bits\": 4/num_bits\": 3/' %s/config.json > %s/config.json",
+             folder, model, folder, model, folder);
+    ck_assert_int_eq(system(line), 0);
+    command_result result =
+        command_runf("eval %s --device cpu --file %s/config.json", folder, folder);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "weights of 3 bits"));
+    command_clear(&result);
+}
+END_TEST
+
 /* All reasons against a model, not the first alone; the answer itself is no failure. */
 START_TEST(info_of_a_model_that_is_not_supported)
 {
@@ -483,6 +502,7 @@ int main(void)
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, BY_SANITIZER(6, 1));
     tcase_add_test(tests, info_of_a_model);
     tcase_add_test(tests, info_of_a_quantized_model);
+    tcase_add_test(tests, quantized_model_that_is_not_supported);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -332,7 +332,7 @@ static bool edit_model(model *m, const edit *e)
     for (int i = 0; i < m->count; i++)
         if (!strcmp(m->items[i].name, name))
             t = &m->items[i];
-    if (e->kind == NO_EDIT || e->kind == CONFIG || e->kind == CUT)
+    if (e->kind == NO_EDIT || e->kind == CONFIG || e->kind == CUT_END)
         return true;
     if (e->kind == ADD) {
         add(m, name, "", e->text, e->b < 0 ? 1 : 2, e->a, e->b);
@@ -425,7 +425,7 @@ bool write_quantized(const recipe *r, const edit *e, const char *folder)
     e = e ? e : &none;
     add_model(m, r);
     const bool good = edit_model(m, e) && !mkdir(folder, 0777) &&
-                      write_tensors(m, folder, e->kind == CUT ? e->a : 0) &&
+                      write_tensors(m, folder, e->kind == CUT_END ? e->a : 0) &&
                       write_config(r, e, folder);
     for (int i = 0; i < m->count; i++)
         free(m->items[i].bytes);

@@ -32,7 +32,7 @@ typedef struct recipe {
     const char *family;         /* NULL: llama; phi3 has fused matrices; helium */
 } recipe;
 
-typedef enum edit_kind {
+typedef enum change_kind {
     NO_EDIT,
     DROP,   /* the tensor is not stored */
     RENAME, /* `text` replaces the suffix */
@@ -41,12 +41,12 @@ typedef enum edit_kind {
     SET,    /* bytes from a become b (4 bytes, or `text` many: "1", "2") */
     ADD,    /* a tensor of zeros with the dtype `text` and the shape [a, b] */
     CONFIG, /* `suffix` is replaced by `text` in config.json */
-    CUT     /* a bytes are cut from the end of the file */
-} edit_kind;
+    CUT_END /* a bytes are cut from the end of the file */
+} change_kind;
 
 /* A change of the q_proj of a model. */
 typedef struct edit {
-    edit_kind kind;
+    change_kind kind;
     const char *suffix, *text;
     long a, b;
 } edit;
