@@ -1,13 +1,13 @@
 /*
  * Unpacks words of codes. See unpack.h. A word of eight 4-bit fields is spread to eight bytes with
- * shifts and masks. Layouts that are packed across rows are transposed in tiles of a few rows, so
- * that each tile writes few cache lines at a time.
+ * shifts and masks. Layouts that are packed across rows are transposed in tiles, so that few cache
+ * lines are in use at a time.
  */
 #include "importer/quantized/unpack.h"
 
 #include <string.h>
 
-enum { TILE_ROWS = 8 };
+enum { TILE_ROWS = 8, TILE_COLUMNS = 256 };
 
 /* Spreads the 4-bit fields of a word: field i becomes byte i. */
 static uint64_t spread(uint32_t word)
@@ -56,44 +56,51 @@ void mgl_unpack_gptq(const uint32_t *words, int bits, int64_t rows, int64_t colu
         unpack_gptq_tile(words + first, bits, rows - first, rows, columns, to + first * columns);
 }
 
-/* Exchanges the blocks of `shift` / 8 bytes off the diagonal of an 8 x 8 matrix of bytes. */
-static void exchange(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
-{
-    const uint64_t t = (*a >> shift ^ *b) & mask;
-    *b ^= t;
-    *a ^= t << shift;
-}
-
-/* Transposes an 8 x 8 matrix of bytes; byte i of x[j] becomes byte j of x[i]. */
-static void transpose(uint64_t x[8])
-{
-    for (int i = 0; i < 4; i++)
-        exchange(&x[i], &x[i + 4], 32, 0x00000000FFFFFFFFu);
-    for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1)
-        exchange(&x[i], &x[i + 2], 16, 0x0000FFFF0000FFFFu);
-    for (int i = 0; i < 8; i += 2)
-        exchange(&x[i], &x[i + 1], 8, 0x00FF00FF00FF00FFu);
-}
-
 int mgl_awq_field(int row)
 {
     static const int fields[8] = {0, 4, 1, 5, 2, 6, 3, 7};
     return fields[row];
 }
 
+/* The row of a field: the inverse of mgl_awq_field. */
+static int awq_row(int field)
+{
+    static const int rows[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+    return rows[field];
+}
+
+/* Unpacks one column of words, which hold 8 rows, into rows of codes: first the bytes of the words,
+ * then both fields of each byte. The loops over columns are vectorized. */
+static void unpack_awq_column(const uint32_t words[TILE_COLUMNS], uint8_t codes[8][TILE_COLUMNS])
+{
+    for (int b = 0; b < 4; b++) {
+        uint8_t bytes[TILE_COLUMNS];
+        for (int k = 0; k < TILE_COLUMNS; k++)
+            bytes[k] = (uint8_t)(words[k] >> 8 * b);
+        uint8_t *restrict low = codes[awq_row(2 * b)], *restrict high = codes[awq_row(2 * b + 1)];
+        for (int k = 0; k < TILE_COLUMNS; k++) {
+            low[k] = bytes[k] & 15;
+            high[k] = bytes[k] >> 4;
+        }
+    }
+}
+
 void mgl_unpack_awq(const uint32_t *words, int64_t width, int64_t skip, int64_t rows,
                     int64_t columns, uint8_t *to)
 {
-    for (int64_t c = 0; c < width; c++)
-        for (int64_t k = 0; k < columns; k += 8) {
-            uint64_t x[8];
-            for (int64_t j = 0; j < 8; j++)
-                x[j] = spread(words[(k + j) * width + c]);
-            transpose(x);
-            for (int row = 0; row < 8; row++) {
+    uint32_t column[TILE_COLUMNS] = {0};
+    uint8_t codes[8][TILE_COLUMNS];
+    for (int64_t k = 0; k < columns; k += TILE_COLUMNS) {
+        const int64_t wide = columns - k < TILE_COLUMNS ? columns - k : TILE_COLUMNS;
+        for (int64_t c = 0; c < width; c++) {
+            for (int64_t i = 0; i < wide; i++)
+                column[i] = words[(k + i) * width + c];
+            unpack_awq_column(column, codes);
+            for (int64_t row = 0; row < 8; row++) {
                 const int64_t n = 8 * c + row - skip;
                 if (n >= 0 && n < rows)
-                    memcpy(to + n * columns + k, &x[mgl_awq_field(row)], 8);
+                    memcpy(to + n * columns + k, codes[row], (size_t)wide);
             }
         }
+    }
 }

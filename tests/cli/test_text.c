@@ -448,9 +448,9 @@ START_TEST(quantized_model_that_is_not_supported)
     const char *model = model_path("quantized/q-tales-ct-int4-g64");
     snprintf(folder, sizeof folder, "%s/three-bits", scratch_folder());
     snprintf(line, sizeof line,
-             "mkdir -p %s && ln -sf %s/*.safetensors %s && "
+             "mkdir -p %s && ln -sf %s/*.safetensors %s/tokenizer.json %s && "
              "sed 's/num_bits\": 4/num_bits\": 3/' %s/config.json > %s/config.json",
-             folder, model, folder, model, folder);
+             folder, model, model, folder, model, folder);
     ck_assert_int_eq(system(line), 0);
     command_result result =
         command_runf("eval %s --device cpu --file %s/config.json", folder, folder);
