@@ -286,9 +286,9 @@ static const struct {
     {"--tensor-parallel-size", "a model runs on one GPU"},
     {"-tp", "a model runs on one GPU"},
     {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
-    {"--quantization", "weights are used as f32, bf16 or f16 (--dtype)"},
-    {"--load-in-8bit", "weights are used as f32, bf16 or f16 (--dtype)"},
-    {"--load-in-4bit", "weights are used as f32, bf16 or f16 (--dtype)"},
+    {"--quantization", "a quantized checkpoint is used as it is stored; no flag is needed"},
+    {"--load-in-8bit", "a quantized checkpoint is used as it is stored; no flag is needed"},
+    {"--load-in-4bit", "a quantized checkpoint is used as it is stored; no flag is needed"},
 };
 
 #define EVAL_TEXT                                                                                  \

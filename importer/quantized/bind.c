@@ -618,8 +618,9 @@ static bool bind_untargeted(matrix *m, int suffix, const mgl_view *view, int cod
             memcpy(m->b->message, before.message, sizeof before.message);
             bound = bind_with(m, &q->groups[i], suffix, view, codes);
         }
-    return bound || m->b->failures > before.failures ||
-           reject(m->b, stored_of(m->b, codes)->name,
+    if (bound || m->b->failures > before.failures)
+        return bound;
+    return reject(m->b, stored_of(m->b, codes)->name,
                   "the matrix is quantized, but the config declares no quantized weights; correct "
                   "the config or download the model again");
 }

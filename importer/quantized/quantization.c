@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "importer/neutral.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -184,8 +185,13 @@ void mgl_declared_block(mgl_config_reader *r, const char *key, const cJSON *size
 {
     int64_t extents[2] = {0, 0};
     mgl_error cause;
-    const bool is_pair = cJSON_IsArray(sizes) && cJSON_GetArraySize(sizes) == 2;
-    for (int i = 0; i < 2 && is_pair; i++) {
+    const bool is_array = cJSON_IsArray(sizes) && cJSON_GetArraySize(sizes) == 2;
+    /* Older files of compressed-tensors have a text: "128x128". */
+    const bool is_text =
+        cJSON_IsString(sizes) &&
+        sscanf(sizes->valuestring, "%5" SCNd64 "x%5" SCNd64, &extents[0], &extents[1]) == 2;
+    const bool is_pair = is_array || is_text;
+    for (int i = 0; i < 2 && is_array; i++) {
         const cJSON *item = i ? sizes->child->next : sizes->child;
         mgl_config_take(
             r, mgl_json_item_int(r->json, item, key, -(1 << 30), 1 << 30, &extents[i], &cause),

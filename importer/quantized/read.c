@@ -143,16 +143,20 @@ static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quanti
     return MGL_OK;
 }
 
+/* Rejects scales that make a weight infinite or NaN. The largest code is 448, of e4m3. */
 static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                                int64_t count, const float *scales, mgl_error *err)
 {
+    const float most = 448;
     for (int64_t i = 0; i < count * m->groups; i++)
-        if (!isfinite(scales[i]))
+        if (!isfinite(scales[i] * most))
             return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->scales),
                             "the scale of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
                             ") is %s; download the model again or use another checkpoint",
                             row + i / m->groups, i % m->groups, i % m->groups * m->format.group,
-                            isnan(scales[i]) ? "NaN" : "infinite");
+                            isnan(scales[i])   ? "NaN"
+                            : isinf(scales[i]) ? "infinite"
+                                               : "too large");
     return MGL_OK;
 }
 

@@ -54,6 +54,9 @@ static const recipe gptq_act = {
 static const recipe awq = {
     .config = "{\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}",
     .layout = AWQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zeros = true};
+static const recipe awq_excluded = {
+    .config = "{\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"modules_to_not_convert\": [\"layers\"]}",
+    .layout = AWQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zeros = true};
 static const recipe plain = {
     .config = GROUP("\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"channel\""), .layout = PLAIN};
 
@@ -137,6 +140,10 @@ static const struct {
     {"gptq-no-order", &gptq_act, {DROP, "g_idx", NULL, 0, 0}, "g_idx: the tensor is missing; the layout of gptq"},
     {"awq-no-zeros", &awq, {DROP, "qzeros", NULL, 0, 0}, "qzeros: the tensor is missing"},
     {"awq-no-codes", &awq, {DROP, "qweight", NULL, 0, 0}, "q_proj.weight: the tensor is missing"},
+    {"excluded-no-scales", &awq_excluded, {DROP, "scales", NULL, 0, 0}, "scales: the tensor is missing; the layout of awq"},
+    {"excluded-shape", &awq_excluded, {SHAPE, "qzeros", NULL, 8, 2}, "qzeros: its shape is [8, 2]"},
+    {"excluded-no-group", &ct4, {CONFIG, "\"weights\"", "\"activations\"", 0, 0}, "the matrix is quantized, but the config declares no quantized weights"},
+    {"ct-scale-too-large", &ct8, {SET, "weight_scale", NULL, 0, 0x7F000000}, "the scale of row 0, group 0 (from column 0) is too large"},
     {"two-forms", &ct4, {ADD, "weight", "BF16", 64, 64}, "the matrix is stored in two forms"},
     {"plain-and-scale", &plain, {ADD, "weight_scale", "BF16", 64, 1}, "the config declares quantized weights and scales are stored, but the weights are BF16"},
     {"gptq-of-awq", &gptq, {CONFIG, "\"gptq\"", "\"awq\"", 0, 0}, "qweight: its shape is [8, 64]"},
