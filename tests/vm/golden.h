@@ -20,6 +20,10 @@ extern const char *const golden_names[GOLDEN_MODELS];
 enum { GOLDEN_FAMILIES = 23 };
 extern const char *const golden_families[GOLDEN_FAMILIES];
 
+/* Quantized checkpoints of tests/models/quantized; their goldens are of the decoded weights. */
+enum { GOLDEN_QUANTIZED = 6 };
+extern const char *const golden_quantized[GOLDEN_QUANTIZED];
+
 /* A checkpoint of tests/models with its goldens, on a machine. */
 typedef struct golden_model {
     const char *name;
