@@ -129,6 +129,21 @@ static mgl_status read_compiled(const char *path, mgl_json *out, mgl_error *err)
     return status;
 }
 
+/* A quantized model measured with other weights would give the times of another model. */
+static mgl_status check_not_quantized(const mgl_json *json, mgl_error *err)
+{
+    static const char *const keys[] = {"quantization_config", "compression_config"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const cJSON *own = mgl_json_member(json->root, keys[i]);
+        if (own && !cJSON_IsNull(own))
+            return mgl_fail(err, MGL_BAD_INPUT, json->file,
+                            "the model is quantized (%s), and synthetic weights are not; give the "
+                            "model that it was made from",
+                            keys[i]);
+    }
+    return MGL_OK;
+}
+
 static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error *err)
 {
     mgl_json json = {0};
@@ -143,6 +158,8 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     status = mgl_config_read(&json, out, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
+    if (!status)
+        status = check_not_quantized(&json, err);
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
