@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "importer/mega.h"
+#include "importer/quantized/compiled.h"
 #include "schedule/digest.h"
 #include "schedule/schedule.h"
 
@@ -158,6 +159,7 @@ static mgl_status write_tensors(mgl_mega_writer *writer, const mgl_graph *graph,
     mgl_text text = {0};
     uint64_t end = 0;
     mgl_text_append(&text, "\0\0\0\0\0\0\0\0{", NUMBER + 1);
+    mgl_compiled_put_formats(graph, &text);
     for (int i = 0; i < graph->tensor_count; i++) {
         const mgl_tensor *t = &graph->tensors[i];
         uint64_t start = end;

@@ -95,6 +95,31 @@ START_TEST(info_knows_what_it_is)
 }
 END_TEST
 
+/* A compiled quantized model keeps its formats and evaluates as its folder. */
+START_TEST(a_quantized_model_is_compiled)
+{
+    char file[1100], texts[1200];
+    const char *model = model_path("quantized/q-tales-awq-int4-g64");
+    snprintf(file, sizeof file, "%s/quantized.mega", scratch_folder());
+    snprintf(texts, sizeof texts, "%s",
+             scratch_file("quantized.json", "[\"Once there was a fox.\"]"));
+    command_result result =
+        command_runf("compile %s --target cpu:1 --dtype f32 -o %s", model, file);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("info %s", file);
+    ck_assert_ptr_nonnull(strstr(result.out, "quantized     int4 group 64 f16 zeros: 42 matrices"));
+    command_clear(&result);
+    result = command_runf("eval %s --device cpu --dtype f32 --texts %s", file, texts);
+    command_result other =
+        command_runf("eval %s --device cpu --dtype f32 --texts %s", model, texts);
+    ck_assert_msg(result.code == 0 && other.code == 0, "%s%s", result.err, other.err);
+    ck_assert_str_eq(result.out, other.out);
+    command_clear(&result);
+    command_clear(&other);
+}
+END_TEST
+
 START_TEST(json_says_what_was_written)
 {
     struct stat facts;
@@ -322,6 +347,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_fixed_cannot_be_asked_for, 0,
                         (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, what_it_has_can_be_asked_for);
+    tcase_add_test(tests, a_quantized_model_is_compiled);
     tcase_add_test(tests, a_damaged_file_is_refused);
     tcase_add_test(tests, what_stands_there_stays_when_it_fails);
     tcase_add_test(tests, a_model_without_a_tokenizer_runs_by_ids);
