@@ -14,9 +14,10 @@ static inline struct tile panel_tile(int rows)
 
 /* For one row, both vectors of a weight row: tape data may leave the L1 cache before a second
  * pass. */
-static inline struct tile tape_tile(int rows)
+static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
-    return (struct tile){.weights = 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
+    const bool scaled = mgl_weight_code_get(code)->scaled;
+    return (struct tile){.weights = scaled ? 2 : 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
 }
 
 /* Up to this many rows, a panel does not pay off. */
@@ -28,7 +29,7 @@ static inline int tape_rows(mgl_weight_code code)
 /* For one row, two passes follow each other closely and read memory almost in order. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = code == MGL_CODE_F32 ? 1 : 2;
+    int least = code == MGL_CODE_F32 ? 1 : mgl_weight_code_get(code)->scaled ? 8 : 2;
     return rows == 1 ? least : 8;
 }
 
@@ -70,52 +71,54 @@ static inline vector load_f16(const void *from)
     return _mm256_cvtph_ps(_mm_loadu_si128(from));
 }
 
-/* A scale and a zero point of each lane. */
-struct scaling {
-    vector scale, zero;
+struct table {
+    char none;
 };
 
-static inline struct scaling scaling_of(mgl_weight_code code, float scale, float zero)
+static inline struct table table_of(mgl_weight_code code, const struct scale_group *group, int i)
 {
-    (void)code;
-    return (struct scaling){spread(scale), spread(zero)};
+    (void)code, (void)group, (void)i;
+    return (struct table){0};
 }
 
-static inline vector scale_integers(__m256i codes, struct scaling s)
+/* Integers below 2^23 as floats, plus 2^23: they are the lower bits of its mantissa. */
+static inline vector plus_base(__m256i integers)
 {
-    return _mm256_mul_ps(_mm256_sub_ps(_mm256_cvtepi32_ps(codes), s.zero), s.scale);
+    return _mm256_castsi256_ps(_mm256_or_si256(integers, _mm256_set1_epi32(0x4B000000)));
 }
 
-static inline __m128i load_bytes(const char *from)
+static inline vector load_bytes(const char *from)
 {
-    return _mm_loadl_epi64((const __m128i *)(const void *)from);
+    return plus_base(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)from)));
 }
 
 /* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. */
-static inline vector load_e4m3(const char *from, struct scaling s)
+static inline vector load_e4m3(const char *from)
 {
-    const __m128i wide = _mm_slli_epi16(_mm_cvtepi8_epi16(load_bytes(from)), 7);
-    const __m128i half = _mm_and_si128(wide, _mm_set1_epi16((short)0xBFFF));
-    return _mm256_mul_ps(_mm256_mul_ps(_mm256_cvtph_ps(half), spread(256)), s.scale);
+    const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from));
+    return _mm256_cvtph_ps(_mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16((short)0xBFFF)));
 }
 
-/* Each lane shifts a word of 8 codes to its own. */
-static inline vector load_int4(const char *from, struct scaling s)
+/* 8 codes, plus 2^23: each lane shifts their word. */
+static inline vector load_int4(const char *from)
 {
     const __m256i shifts = _mm256_setr_epi32(0, 16, 4, 20, 8, 24, 12, 28); /* formats.h */
     const __m256i word = _mm256_broadcastd_epi32(_mm_loadu_si32(from));
-    return scale_integers(_mm256_and_si256(_mm256_srlv_epi32(word, shifts), _mm256_set1_epi32(15)),
-                          s);
+    return plus_base(_mm256_and_si256(_mm256_srlv_epi32(word, shifts), _mm256_set1_epi32(15)));
 }
 
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
-                                 struct scaling s)
+                                 struct table table, const struct scale_group *group, int i)
 {
-    const char *chunk = row + step % 2 * 32 + part * 16;
-    return code == MGL_CODE_INT4 ? load_int4(chunk + step / 2 * 4, s)
-           : code == MGL_CODE_INT8
-               ? scale_integers(_mm256_cvtepu8_epi32(load_bytes(chunk + step / 2 * 8)), s)
-               : load_e4m3(chunk + step / 2 * 8, s);
+    const char *quarter = row + step % 2 * 32 + part * 16;
+    (void)table;
+    const vector number =
+        code == MGL_CODE_E4M3
+            ? load_e4m3(quarter + step / 2 * 8)
+            : _mm256_sub_ps(code == MGL_CODE_INT4 ? load_int4(quarter + step / 2 * 4)
+                                                  : load_bytes(quarter + step / 2 * 8),
+                            spread(group->zero[i]));
+    return _mm256_mul_ps(number, spread(group->scale[i]));
 }
 
 static inline float add_one(const vector *sums)

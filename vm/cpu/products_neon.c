@@ -13,8 +13,9 @@ static inline struct tile panel_tile(int rows)
 }
 
 /* All vectors of a weight row, because tape data does not stay in the L1 cache. */
-static inline struct tile tape_tile(int rows)
+static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
+    (void)code;
     return (struct tile){.weights = rows == 1 ? 4 : 2, .parts = 4, .rows = rows};
 }
 

@@ -21,6 +21,7 @@ enum {
     MGL_PRODUCTS_SUMS = 16, /* partial sums per output */
     MGL_PRODUCTS_RUN = 640, /* columns that a vector set processes at once: 20 KiB of f32
                                weights */
+    MGL_TAPE_RUN = 8,       /* maximum blocks of a run that is read from a tape */
     MGL_PRODUCTS_ROWS = 66  /* rows of x that a vector set processes at once */
 };
 
@@ -28,6 +29,12 @@ enum {
  * `parts` vectors of the 16 partial sums each. */
 struct tile {
     int weights, parts, rows;
+};
+
+/* The scales of a group of columns, times unit_of(code), and its zero points, plus 2^23
+ * (products_scaled.h). */
+struct scale_group {
+    float scale[MGL_ROW_GROUP], zero[MGL_ROW_GROUP];
 };
 
 /* For functions with arguments that must be compile-time constants. */

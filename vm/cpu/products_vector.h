@@ -7,15 +7,22 @@
  *     zero() spread(value)             a vector of zeros, of one value
  *     load(from) store(to, v)          unaligned, floats
  *     load_bf16(from) load_f16(from)   LANES weights as floats
- *     scaling_of(code, scale, zero)    struct scaling: a scale and a zero point, ready to be
- * applied load_scaled(code, row, step, part, scaling) LANES weights of a row of a block of a scaled
- * code: vector `part` of columns 16 step .. 16 step + 15 add_product(a, b, c)             fused
- * multiply-add: a * b + c, rounded once add_group(sums, to)              (8, 16) partial sums to 8
- * outputs add_one(sums)                    (16 / LANES) vectors of partial sums to one output
+ *     load_bytes(from)                 LANES unsigned bytes as floats, plus 2^23
+ *     add_product(a, b, c)             fused multiply-add: a * b + c, rounded once
+ *     add_group(sums, to)              (8, 16) partial sums to 8 outputs
+ *     add_one(sums)                    (16 / LANES) vectors of partial sums to one output
  *     IN_REGISTER(v)                   keeps the compiler from reloading v for each use
- *     tape_tile(rows) panel_tile(rows) register tile of a pass for this many rows of x
+ *     tape_tile(code, rows)            register tile of a pass over a tape, for `rows` rows of x
+ *     panel_tile(rows)                 the same for a pass over a panel
  *     tape_rows(code)                  maximum rows of x for which weights are read from the tape
  *     tape_run(code, rows)             k blocks of a run that is read from the tape
+ *
+ * and for scaled codes:
+ *
+ *     load_scaled(code, row, step, part, table, group, i)
+ *         LANES weights of row i, at `row` in a block: vector `part` of columns 16 step .. + 15
+ *     table_of(code, group, i)
+ *         struct table: what load_scaled needs of a group of columns besides scale and zero point
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
  * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
@@ -58,7 +65,8 @@ struct run {
     int lo, hi;           /* blocks */
     const float *x;       /* (rows, x_stride) from the columns of block 0 on */
     int64_t x_stride;
-    float *sums; /* (rows, GROUP, SUMS) */
+    float *sums;                 /* (rows, GROUP, SUMS) */
+    const struct scales *scales; /* of a scaled code */
 };
 
 /* The blocks of a row group, followed by those of the next row group to read. */
@@ -102,12 +110,14 @@ ALWAYS_INLINE bool is_scaled(mgl_weight_code code)
     return mgl_weight_code_get(code)->scaled;
 }
 
-/* Loads LANES weights of a row of a block, from `column` on. `scaling`: of a scaled code. */
+/* Loads LANES weights of row i of a row group, at `row` in a block, from `column` on. `scales`: of
+ * a scaled code, with the table of the row at `table`. */
 ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int column,
-                                  const struct scaling *scaling)
+                                  const struct scale_cursor *scales, int table, int i)
 {
     if (is_scaled(code))
-        return load_scaled(code, row, column / SUMS, column % SUMS / LANES, *scaling);
+        return load_scaled(code, row, column / SUMS, column % SUMS / LANES, scales->tables[table],
+                           scales->group, i);
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
     switch (mgl_weight_code_get(code)->numbers) {
     case MGL_BF16:
@@ -127,23 +137,11 @@ ALWAYS_INLINE int columns_of(mgl_weight_code code)
     return mgl_weight_code_columns(code);
 }
 
-/* Prepares the scalings of rows [first, first + count) if another group begins at column k. */
-ALWAYS_INLINE void scale_rows(const struct tape *tape, mgl_weight_code code, int64_t k,
-                              struct scales *scales, int first, int count, struct scaling *scalings)
-{
-    if (!is_scaled(code) || k < scales->end)
-        return;
-    next_scales(tape->matrix, tape->group, k, scales);
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++)
-        scalings[i] = scaling_of(code, scales->scale[first + i], scales->zero[first + i]);
-}
-
 /* Prefetches lines [lo, hi) of the block at the prefetch distance after block b. */
 ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
 {
     const char *block = tape_block(tape, b + tape->ahead);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = lo; i < hi; i++)
         __builtin_prefetch(block + i * LINE, 0, 3);
 }
@@ -165,15 +163,12 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
-    struct scales scales;
-    struct scaling scalings[GROUP] = {0};
-    if (is_scaled(code))
-        start_scales(tape->matrix, &scales);
-#pragma GCC unroll 8
+    struct scale_cursor scales = start_scales(run->scales, (int64_t)run->lo * columns_of(code));
+#pragma GCC unroll 16
     for (int i = 0; i < tile.weights; i++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < tile.rows; r++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int p = 0; p < tile.parts; p++)
                 sums[i][r][p] = load(in_memory + r * STEP + i * SUMS + p * LANES);
     for (int b = run->lo; b < run->hi; b++) {
@@ -182,34 +177,35 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             ask_ahead(tape, b, first, first + tile.weights);
         else
             ask_feed(feed);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int column = part * LANES; column < columns_of(code); column += SUMS) {
             const int64_t k = (int64_t)b * columns_of(code) + column;
             const float *columns = run->x + k;
-            scale_rows(tape, code, k - part * LANES, &scales, first, tile.weights, scalings);
-#pragma GCC unroll 8
+            if (is_scaled(code))
+                next_scales(run->scales, code, k - part * LANES, first, tile.weights, &scales);
+#pragma GCC unroll 16
             for (int r = 0; r < tile.rows; r++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                 for (int p = 0; p < tile.parts; p++)
                     x[r][p] = load(columns + r * run->x_stride + p * LANES);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int i = 0; i < tile.weights; i++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                 for (int p = 0; p < tile.parts; p++) {
-                    vector w =
-                        load_weights(block + i * LINE, code, column + p * LANES, &scalings[i]);
+                    vector w = load_weights(block + i * LINE, code, column + p * LANES, &scales, i,
+                                            first + i);
                     IN_REGISTER(w);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                     for (int r = 0; r < tile.rows; r++)
                         sums[i][r][p] = add_product(w, x[r][p], sums[i][r][p]);
                 }
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < tile.weights; i++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < tile.rows; r++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int p = 0; p < tile.parts; p++)
                 store(in_memory + r * STEP + i * SUMS + p * LANES, sums[i][r][p]);
 }
@@ -222,9 +218,9 @@ ALWAYS_INLINE int passes_of(struct tile tile)
 ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
                              mgl_weight_code code, struct tile tile)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int first = 0; first < GROUP; first += tile.weights)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int part = 0; part < PARTS; part += tile.parts)
             pass(run, tape, feed, code, tile, first, part);
 }
@@ -234,11 +230,11 @@ ALWAYS_INLINE void tile_code(const struct run *run, const struct tape *tape, mgl
                              int rows)
 {
     if (rows == 1)
-        tile_rows(run, tape, NULL, code, tape_tile(1));
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1));
     else if (rows == 2)
-        tile_rows(run, tape, NULL, code, tape_tile(2));
+        tile_rows(run, tape, NULL, code, tape_tile(code, 2));
     else if (tape_rows(code) >= TILE_ROWS)
-        tile_rows(run, tape, NULL, code, tape_tile(TILE_ROWS));
+        tile_rows(run, tape, NULL, code, tape_tile(code, TILE_ROWS));
 }
 
 static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_code code,
@@ -267,37 +263,33 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
     *feed = local;
 }
 
-ALWAYS_INLINE void convert_code(const struct run *run, const struct tape *tape,
-                                mgl_weight_code code, float *panel)
+ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, float *panel)
 {
-    struct scales scales;
-    struct scaling scalings[GROUP] = {0};
-    if (is_scaled(code))
-        start_scales(tape->matrix, &scales);
+    struct scale_cursor scales = start_scales(run->scales, (int64_t)run->lo * columns_of(code));
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int step = 0; step < columns_of(code); step += SUMS, panel += STEP) {
-            scale_rows(tape, code, (int64_t)b * columns_of(code) + step, &scales, 0, GROUP,
-                       scalings);
-#pragma GCC unroll 8
+            if (is_scaled(code))
+                next_scales(run->scales, code, (int64_t)b * columns_of(code) + step, 0, GROUP,
+                            &scales);
+#pragma GCC unroll 16
             for (int i = 0; i < GROUP; i++)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                 for (int at = 0; at < SUMS; at += LANES)
                     store(panel + i * SUMS + at,
-                          load_weights(block + i * LINE, code, step + at, &scalings[i]));
+                          load_weights(block + i * LINE, code, step + at, &scales, i, i));
         }
     }
 }
 
 /* Converts the run's blocks to f32 in order. Returns the equivalent run over the panel. */
-static struct run convert(const struct run *run, const struct tape *tape, mgl_weight_code code,
-                          float *panel)
+static struct run convert(const struct run *run, mgl_weight_code code, float *panel)
 {
     switch (code) {
 #define MGL_WEIGHT_CODE(id, name, bits, scaled, numbers)                                           \
     case MGL_CODE_##id:                                                                            \
-        convert_code(run, tape, MGL_CODE_##id, panel);                                             \
+        convert_code(run, MGL_CODE_##id, panel);                                                   \
         break;
 #include "base/weight_codes.def"
     case MGL_CODE_COUNT:
@@ -339,7 +331,7 @@ static void multiply_panel(const struct run *run, const struct tape *tape, mgl_w
                            int rows, float *panel)
 {
     const char *blocks[RUN_STEPS];
-    struct run of_tile = convert(run, tape, code, panel);
+    struct run of_tile = convert(run, code, panel);
     struct feed feed = feed_of(tape, run, of_tile.hi, rows, blocks);
     for (int r = 0; r < rows; r += TILE_ROWS) {
         tile_panel(&of_tile, &feed, least(rows - r, TILE_ROWS));
@@ -367,6 +359,7 @@ static void multiply_group(const struct tape *tape, mgl_weight_code code, const 
                            int64_t x_stride, int rows, float *room)
 {
     float *sums = room + MGL_PRODUCTS_RUN * GROUP;
+    struct scales scales;
     memset(sums, 0, (size_t)rows * STEP * sizeof *sums);
     for (int lo = 0; lo < tape->blocks; lo += tape->step) {
         struct run run = {.blocks = tape->group,
@@ -375,7 +368,12 @@ static void multiply_group(const struct tape *tape, mgl_weight_code code, const 
                           .hi = least(lo + tape->step, tape->blocks),
                           .x = x,
                           .x_stride = x_stride,
-                          .sums = sums};
+                          .sums = sums,
+                          .scales = &scales};
+        if (is_scaled(code))
+            convert_scales(tape->matrix, tape->group, tape->next,
+                           (int64_t)run.lo * columns_of(code), (int64_t)run.hi * columns_of(code),
+                           &scales);
         if (rows <= tape_rows(code))
             multiply_tape(&run, tape, code, rows);
         else
@@ -441,7 +439,7 @@ static void load_tail(const float *from, int64_t n, float *to)
 
 ALWAYS_INLINE void dot_step(const float *a, const float *b, vector *sums)
 {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int part = 0; part < PARTS; part++)
         sums[part] = add_product(load(a + part * LANES), load(b + part * LANES), sums[part]);
 }
@@ -451,7 +449,7 @@ static float dot(const float *a, const float *b, int64_t n)
     vector sums[PARTS];
     float last_a[SUMS], last_b[SUMS];
     int64_t i = 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int part = 0; part < PARTS; part++)
         sums[part] = zero();
     for (; i + SUMS <= n; i += SUMS)
