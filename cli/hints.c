@@ -71,7 +71,7 @@ static const struct {
     {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
                 "MODEL' says whether one is supported"},
-    {"quantize", "weights are used as f32, bf16 or f16 (--dtype); quantization is not supported"},
+    {"quantize", "quantized checkpoints are used as they are stored; no verb quantizes a model"},
     {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"evaluate", "'megalith eval MODEL --file FILE' prints the perplexity"},

@@ -265,8 +265,9 @@ bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format form
 
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)
 {
-    bool widens = program->embedding_dtype == MGL_F32 && !strcmp(program->target.arch, "cpu");
-    return dtype == program->embedding_dtype || (widens && dtype != MGL_I32);
+    const bool cpu = !strcmp(program->target.arch, "cpu");
+    const bool widens = program->embedding_dtype == MGL_F32 && dtype != MGL_I32;
+    return dtype == program->embedding_dtype || (cpu && (widens || dtype == MGL_F32));
 }
 
 void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype)

@@ -295,7 +295,8 @@ bool mgl_program_has_penalties(const mgl_program *program);
  * any format, because its products convert the weights that they read; a CPU always accepts scaled
  * formats and f32. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
-/* The same for gathering rows from a table of this dtype, such as the embedding. */
+/* The same for gathering rows from a table of this dtype, such as the embedding; a CPU always
+ * accepts f32. */
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype);
 /* Sets the dtype of weights, embedding, exchanged values and cache to one dtype. */
 void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype);

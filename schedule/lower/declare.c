@@ -111,14 +111,16 @@ static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_wei
     return mgl_program_add_tensor(w->program, name, t->name, format, t->rank, t->rows, t->cols);
 }
 
-/* The format of a matrix: the program's format, or the checkpoint's if the program takes it. */
+/* The format of a matrix: if it is quantized, or on a CPU in f32, that of the checkpoint, if the
+ * program takes it; else the program's. */
 static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
 {
     const mgl_weight_format usual = mgl_weight_format_of(w->program->weight_dtype);
     if (tensor < 0)
         return usual;
     const mgl_weight_format own = mgl_tensor_format(&w->graph->tensors[tensor]);
-    return mgl_program_takes_format(w->program, own) ? own : usual;
+    const bool keeps = mgl_weight_format_is_scaled(own) || w->program->weight_dtype == MGL_F32;
+    return keeps && mgl_program_takes_format(w->program, own) ? own : usual;
 }
 
 /* Declares the row factors of a tensor that has them. */
@@ -304,12 +306,16 @@ static void declare_layer(mgl_lowering *w, int layer, const struct nodes *n)
     declare_layer_counters(w, layer);
 }
 
-/* The dtype of the embedding table: the program's, or in f32 on a CPU the checkpoint's. */
+/* The dtype of the embedding table: if it is quantized, or on a CPU in f32, that of the checkpoint,
+ * if the program takes it; else the program's. */
 static mgl_dtype table_dtype(const mgl_lowering *w, int tensor)
 {
-    if (tensor >= 0 && mgl_program_takes_table(w->program, w->graph->tensors[tensor].dtype))
-        return w->graph->tensors[tensor].dtype;
-    return w->program->embedding_dtype;
+    const mgl_dtype usual = w->program->embedding_dtype;
+    if (tensor < 0)
+        return usual;
+    const mgl_tensor *t = &w->graph->tensors[tensor];
+    const bool keeps = mgl_tensor_is_quantized(t) || usual == MGL_F32;
+    return keeps && mgl_program_takes_table(w->program, t->dtype) ? t->dtype : usual;
 }
 
 static void declare_constants(mgl_lowering *w, int embed_node)

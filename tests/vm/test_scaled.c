@@ -86,6 +86,7 @@ static mgl_status read_codes(const mgl_graph *graph, int tensor, int64_t row, in
 
 static mgl_weight_format read_format; /* of the decoded model, which does not show it */
 static mgl_tensor_read_fn *read_random;
+static bool decodes_embedding;
 
 /* Decodes a quantized tensor; other tensors are random. */
 static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
@@ -93,7 +94,7 @@ static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, 
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     float *at = to;
-    if (t->rank != 2 || !strcmp(t->name, MGL_TENSOR_EMBEDDING))
+    if (t->rank != 2 || (!decodes_embedding && !strcmp(t->name, MGL_TENSOR_EMBEDDING)))
         return read_random(graph, tensor, row, count, to, err);
     for (int64_t r = row; r < row + count; r++)
         for (int64_t k = 0; k < t->cols; k++) {
@@ -200,6 +201,49 @@ START_TEST(a_second_list_reads_the_same_tapes)
 }
 END_TEST
 
+/* A quantized embedding is decoded to f32, and a tied head is quantized all the same. */
+START_TEST(an_embedding_may_be_quantized)
+{
+    mgl_graph *graph = open_model(formats[_i], true), *decoded = open_model(formats[_i], false);
+    const int table = mgl_graph_find_tensor(graph, MGL_TENSOR_EMBEDDING);
+    const mgl_dtype dtypes[] = {MGL_F32, MGL_BF16};
+    graph->tensors[table].quantized = formats[_i];
+    decodes_embedding = true;
+    for (int i = 0; i < 2; i++) {
+        const fixture_options options = {.queues = 2, .dtype = dtypes[i]};
+        mgl_program *program = fixture_program(graph, &options);
+        float logits[VOCAB], wanted[VOCAB];
+        int32_t tokens[TOKENS], same[TOKENS];
+        ck_assert(mgl_weight_format_is(program->tensors[0].format, MGL_F32));
+        run(program, graph, false, logits, tokens);
+        if (dtypes[i] == MGL_F32) {
+            mgl_program *other = fixture_program(decoded, &options);
+            run(other, decoded, false, wanted, same);
+            ck_assert_mem_eq(tokens, same, sizeof tokens);
+            ck_assert_double_le(difference(logits, wanted, VOCAB), 1e-5);
+            mgl_program_free(other);
+        }
+        mgl_program_free(program);
+    }
+    decodes_embedding = false;
+    mgl_graph_free(graph);
+    mgl_graph_free(decoded);
+}
+END_TEST
+
+/* Unscaled weights have the program's dtype, as before. */
+START_TEST(unscaled_weights_are_converted)
+{
+    mgl_graph *graph = open_model(formats[0], false);
+    mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = MGL_BF16});
+    for (int i = 0; i < program->tensor_count; i++)
+        ck_assert(program->tensors[i].rank != 2 ||
+                  mgl_weight_format_is(program->tensors[i].format, MGL_BF16));
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* Activations and cache have the program's dtype, the weights their own format. */
 START_TEST(the_dtype_is_that_of_activations)
 {
@@ -302,6 +346,8 @@ int main(void)
     tcase_add_loop_test(tests, a_second_list_reads_the_same_tapes, 0, FORMATS);
     tcase_add_loop_test(tests, the_dtype_is_that_of_activations, 0, FORMATS);
     tcase_add_loop_test(tests, the_text_form_keeps_the_format, 0, FORMATS);
+    tcase_add_loop_test(tests, an_embedding_may_be_quantized, 0, FORMATS);
+    tcase_add_test(tests, unscaled_weights_are_converted);
     tcase_add_test(tests, another_format_is_another_meaning);
     tcase_add_test(tests, row_factors_need_their_buffer);
     return fixture_main("scaled formats", tests);
