@@ -22,6 +22,11 @@ enum match { ENDS, HOLDS };
 #define QUANTIZED_PART                                                                             \
     "a part of a quantized matrix that the model does not use; download the whole model again"
 
+#define QUANTIZED_CACHE                                                                            \
+    "a scale of a quantized KV cache, which is not supported; use a checkpoint without a KV "      \
+    "cache "                                                                                       \
+    "scheme"
+
 /*  how, text in the name, why the tensor is rejected; the first match applies */
 static const struct foreign {
     enum match match;
@@ -56,6 +61,9 @@ static const struct foreign {
     {ENDS, "weight_g_idx", QUANTIZED_PART},
     {HOLDS, ".absmax", "weights of bitsandbytes are not supported; use the original checkpoint"},
     {HOLDS, "quant_map", "weights of bitsandbytes are not supported; use the original checkpoint"},
+    {ENDS, ".k_scale", QUANTIZED_CACHE},
+    {ENDS, ".v_scale", QUANTIZED_CACHE},
+    {ENDS, ".output_scale", QUANTIZED_CACHE},
     {HOLDS, "pre_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "post_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "", "the model that config.json describes has no such tensor"},

@@ -48,9 +48,11 @@ enum {
 #define MGL_MEGA_ADDED_TOKENS     "added_tokens.json"       /* optional */
 #define MGL_MEGA_TEMPLATE         "chat_template.jinja"     /* optional */
 #define MGL_MEGA_TEMPLATES                                                                         \
-    "chat_templates"                 /* optional: additional ones, {"chat_template": [{"name",     \
-                                      * "template"}]} */
-#define MGL_MEGA_TENSORS  "tensors"  /* bytes of `weights` (8), a safetensors header */
+    "chat_templates" /* optional: additional ones, {"chat_template": [{"name",                     \
+                      * "template"}]} */
+#define MGL_MEGA_TENSORS                                                                           \
+    "tensors"                        /* bytes of `weights` (8), a safetensors header with formats  \
+                                      * of quantized tensors (quantized/compiled.h) */
 #define MGL_MEGA_SCHEDULE "schedule" /* the program's text form */
 #define MGL_MEGA_PIECES   "pieces"   /* checksums of `weights`: see vm/image.h */
 #define MGL_MEGA_WEIGHTS  "weights"  /* no hash of its own */

@@ -151,6 +151,8 @@ static const struct {
     {"gptq-of-ct", &gptq, {CONFIG, "{\"quant_method\": \"gptq\"", "{\"config_groups\": {\"a\": \"W4A16\"}, \"quant_method\": \"compressed-tensors\"", 0, 0}, "qweight: the layout of compressed-tensors has no such tensor"},
     {"ct-of-fp8", &ct4, {CONFIG, "compressed-tensors", "fp8", 0, 0}, "weight_packed: the layout of fp8 has no such tensor"},
     {"bias", &gptq, {RENAME, "g_idx", "bias", 0, 0}, "q_proj.bias: a bias that config.json does not give"},
+    {"kv-scale", &fp8, {ADD, "k_scale", "F32", 1, -1}, "q_proj.k_scale: a scale of a quantized KV cache"},
+    {"kv-output-scale", &ct8, {ADD, "output_scale", "F32", 1, -1}, "q_proj.output_scale: a scale of a quantized KV cache"},
     {"unknown-tensor", &ct4, {ADD, "weight_global_scale", "F32", 1, -1}, "weight_global_scale: the model that config.json describes has no such tensor"},
 
     /* dtypes */

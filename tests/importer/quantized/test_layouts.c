@@ -1,5 +1,19 @@
-/* Every layout of quantized weights, and each property of a layout that a reader can get wrong: the
- * models are written element by element (models.h), and every element is compared. */
+/*
+ * Every layout of quantized weights. The models are written element by element (models.h), and
+ * every element is compared. The properties that readers get wrong have these cases:
+ *
+ *     zero points are packed along N, in plain order, q_proj is square: ct-int4-group-asymmetric
+ *     asymmetric weights without zero points: ct-asymmetric-without-zeros
+ *     orders of columns that change nothing: ct-actorder-*, gptq-desc-act-in-order
+ *     zero points minus 1, modulo 2^bits: gptq-v1-*, gptq-v2-*; either name: gptq-v1-name-v2-zeros
+ *     one group a row: gptq-one-group, awq-one-group
+ *     the order of the fields of AWQ, and zero points as they are: awq
+ *     weight_scale_inv multiplies; sizes are no multiples of the block: fp8-*
+ *     the name of the repository: test_name_of_the_folder_is_not_read
+ *     a head that is quantized or not, against the config: test_quantized_head, test_plain_head
+ *     scales of q, k and v, gate and up differ: every case
+ *     NaN codes, other bits and layouts: test_damaged.c
+ */
 #include "importer/checkpoint.h"
 #include "tests/importer/quantized/models.h"
 #include "tests/scratch.h"
