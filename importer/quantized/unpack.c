@@ -73,14 +73,19 @@ static int awq_row(int field)
  * then both fields of each byte. The loops over columns are vectorized. */
 static void unpack_awq_column(const uint32_t words[TILE_COLUMNS], uint8_t codes[8][TILE_COLUMNS])
 {
+    uint8_t bytes[4][TILE_COLUMNS];
+    const uint8_t *from = (const uint8_t *)words;
+    for (int k = 0; k < TILE_COLUMNS; k++) {
+        bytes[0][k] = from[4 * k];
+        bytes[1][k] = from[4 * k + 1];
+        bytes[2][k] = from[4 * k + 2];
+        bytes[3][k] = from[4 * k + 3];
+    }
     for (int b = 0; b < 4; b++) {
-        uint8_t bytes[TILE_COLUMNS];
-        for (int k = 0; k < TILE_COLUMNS; k++)
-            bytes[k] = (uint8_t)(words[k] >> 8 * b);
         uint8_t *restrict low = codes[awq_row(2 * b)], *restrict high = codes[awq_row(2 * b + 1)];
         for (int k = 0; k < TILE_COLUMNS; k++) {
-            low[k] = bytes[k] & 15;
-            high[k] = bytes[k] >> 4;
+            low[k] = bytes[b][k] & 15;
+            high[k] = bytes[b][k] >> 4;
         }
     }
 }
