@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Codes of one run: a strip stays in the cache of a core. */
-enum { RUN_CODES = 1 << 20, NUMBERS_RUN = 1 << 18 };
+enum { RUN_CODES = 1 << 20, NUMBERS_RUN = 1 << 18, PART_COLUMNS = 256 };
 
 static int bits_of(const mgl_quantized *m)
 {
@@ -38,6 +38,23 @@ static mgl_status read_bytes(const mgl_safetensors *files, const mgl_quantized *
     return status;
 }
 
+/* Reads and unpacks a run of AWQ in parts of a few columns, whose words stay in the cache. */
+static mgl_status read_awq(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                           int64_t count, uint32_t *words, uint8_t *to, mgl_error *err)
+{
+    const int64_t first = row / 8, width = (row + count + 7) / 8 - first, all = m->view.total / 8;
+    mgl_status status = MGL_OK;
+    for (int64_t k = 0; k < m->columns && !status; k += PART_COLUMNS) {
+        const int64_t some = m->columns - k < PART_COLUMNS ? m->columns - k : PART_COLUMNS;
+        status = mgl_safetensors_read_strided(files, m->codes, (size_t)(k * all + first) * 4,
+                                              (size_t)width * 4, (size_t)all * 4, (size_t)some,
+                                              words, err);
+        if (!status)
+            mgl_unpack_awq(words, width, row % 8, count, some, m->columns, to + k);
+    }
+    return status;
+}
+
 /* Reads the words of a run into `words`, and unpacks them. */
 static mgl_status read_words(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                              int64_t count, uint32_t *words, uint8_t *to, mgl_error *err)
@@ -56,11 +73,7 @@ static mgl_status read_words(const mgl_safetensors *files, const mgl_quantized *
         if (!status)
             mgl_unpack_gptq(words, (int)bits, count, m->columns, to);
     } else {
-        const size_t word = first / 8, width = (first + (size_t)count + 7) / 8 - word;
-        status = mgl_safetensors_read_strided(files, m->codes, word * 4, width * 4, total / 8 * 4,
-                                              columns, words, err);
-        if (!status)
-            mgl_unpack_awq(words, (int64_t)width, row % 8, count, m->columns, to);
+        status = read_awq(files, m, row, count, words, to, err);
     }
     return status;
 }

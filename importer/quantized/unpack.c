@@ -91,7 +91,7 @@ static void unpack_awq_column(const uint32_t words[TILE_COLUMNS], uint8_t codes[
 }
 
 void mgl_unpack_awq(const uint32_t *words, int64_t width, int64_t skip, int64_t rows,
-                    int64_t columns, uint8_t *to)
+                    int64_t columns, int64_t stride, uint8_t *to)
 {
     uint32_t column[TILE_COLUMNS] = {0};
     uint8_t codes[8][TILE_COLUMNS];
@@ -104,7 +104,7 @@ void mgl_unpack_awq(const uint32_t *words, int64_t width, int64_t skip, int64_t 
             for (int64_t row = 0; row < 8; row++) {
                 const int64_t n = 8 * c + row - skip;
                 if (n >= 0 && n < rows)
-                    memcpy(to + n * columns + k, codes[row], (size_t)wide);
+                    memcpy(to + n * stride + k, codes[row], (size_t)wide);
             }
         }
     }
