@@ -17,7 +17,8 @@ static inline struct tile panel_tile(int rows)
 static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
     const bool scaled = mgl_weight_code_get(code)->scaled;
-    return (struct tile){.weights = scaled ? 2 : 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
+    return (struct tile){
+        .weights = scaled && rows == 1 ? 2 : 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
 }
 
 /* Up to this many rows, a panel does not pay off. */
@@ -92,11 +93,18 @@ static inline vector load_bytes(const char *from)
     return plus_base(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)from)));
 }
 
-/* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. */
-static inline vector load_e4m3(const char *from)
+/* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. Both parts of
+ * a step share the conversion to f16. */
+static inline vector load_e4m3(const char *row, int step, int part)
 {
-    const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)from));
-    return _mm256_cvtph_ps(_mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16((short)0xBFFF)));
+    const __m256i codes = _mm256_loadu_si256((const void *)(row + step % 2 * 32));
+    const __m256i none = _mm256_setzero_si256();
+    const __m256i upper =
+        step / 2 ? _mm256_unpackhi_epi8(none, codes) : _mm256_unpacklo_epi8(none, codes);
+    const __m256i halves =
+        _mm256_and_si256(_mm256_srai_epi16(upper, 1), _mm256_set1_epi16((short)0xBFFF));
+    return _mm256_cvtph_ps(part ? _mm256_extracti128_si256(halves, 1)
+                                : _mm256_castsi256_si128(halves));
 }
 
 /* 8 codes, plus 2^23: each lane shifts their word. */
@@ -114,7 +122,7 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
     (void)table;
     const vector number =
         code == MGL_CODE_E4M3
-            ? load_e4m3(quarter + step / 2 * 8)
+            ? load_e4m3(row, step, part)
             : _mm256_sub_ps(code == MGL_CODE_INT4 ? load_int4(quarter + step / 2 * 4)
                                                   : load_bytes(quarter + step / 2 * 8),
                             spread(group->zero[i]));

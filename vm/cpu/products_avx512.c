@@ -17,7 +17,7 @@ static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
     const bool scaled = mgl_weight_code_get(code)->scaled;
     if (code == MGL_CODE_INT4)
-        return (struct tile){.weights = rows == 1 ? 8 : 4, .parts = 1, .rows = rows};
+        return (struct tile){.weights = 4, .parts = 1, .rows = rows};
     return (struct tile){.weights = (rows == 1) != scaled ? 4 : 8, .parts = 1, .rows = rows};
 }
 

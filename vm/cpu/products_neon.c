@@ -1,6 +1,7 @@
 /* Product set for NEON, which every aarch64 CPU has. Four vectors hold the 16 partial sums. The
  * algorithm is in products_vector.h. */
 #include <arm_neon.h>
+#include <string.h>
 
 #include "vm/cpu/products_sets.h"
 
@@ -21,14 +22,15 @@ static inline struct tile tape_tile(mgl_weight_code code, int rows)
 
 static inline int tape_rows(mgl_weight_code code)
 {
-    return mgl_weight_code_get(code)->scaled ? 0 : 2;
+    (void)code;
+    return 2;
 }
 
 /* For one row, two passes follow each other closely and read memory almost in order. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = code == MGL_CODE_F32 ? 1 : 2;
-    return rows == 1 ? least : 8;
+    int least = code == MGL_CODE_F32 ? 1 : mgl_weight_code_get(code)->scaled ? MGL_TAPE_RUN : 2;
+    return rows == 1 ? least : MGL_TAPE_RUN;
 }
 
 #define IN_REGISTER(v) __asm__("" : "+w"(v))
@@ -66,6 +68,69 @@ static inline vector load_bf16(const void *from)
 static inline vector load_f16(const void *from)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
+}
+
+struct table {
+    char none;
+};
+
+static inline struct table table_of(mgl_weight_code code, const struct scale_group *group, int i)
+{
+    (void)code, (void)group, (void)i;
+    return (struct table){0};
+}
+
+/* Integers below 2^23 as floats, plus 2^23: they are the lower bits of its mantissa. */
+static inline vector plus_base(uint32x4_t integers)
+{
+    return vreinterpretq_f32_u32(vorrq_u32(integers, vdupq_n_u32(0x4B000000)));
+}
+
+/* Vector `half` of 8 bytes. */
+static inline vector load_half(const char *from, int half)
+{
+    const uint16x8_t wide = vmovl_u8(vld1_u8((const void *)from));
+    return plus_base(vmovl_u16(half ? vget_high_u16(wide) : vget_low_u16(wide)));
+}
+
+static inline vector load_bytes(const char *from)
+{
+    uint32_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return plus_base(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(bytes)))));
+}
+
+/* As the upper bits of an f16, sign, exponent and mantissa are the number times 2^-8. */
+static inline vector load_e4m3(const char *from, int half)
+{
+    const int16x8_t wide = vshlq_n_s16(vmovl_s8(vld1_s8((const void *)from)), 7);
+    const float16x8_t halves =
+        vreinterpretq_f16_u16(vandq_u16(vreinterpretq_u16_s16(wide), vdupq_n_u16(0xBFFF)));
+    return vcvt_f32_f16(half ? vget_high_f16(halves) : vget_low_f16(halves));
+}
+
+/* 4 of 8 codes, plus 2^23: each lane shifts their word. */
+static inline vector load_int4(const char *from, int half)
+{
+    static const int32_t shifts[8] = {0, -16, -4, -20, -8, -24, -12, -28}; /* formats.h */
+    uint32_t word;
+    memcpy(&word, from, sizeof word);
+    const uint32x4_t shifted = vshlq_u32(vdupq_n_u32(word), vld1q_s32(shifts + 4 * half));
+    return plus_base(vandq_u32(shifted, vdupq_n_u32(15)));
+}
+
+static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
+                                 struct table table, const struct scale_group *group, int i)
+{
+    const char *quarter = row + step % 2 * 32 + part / 2 * 16;
+    (void)table;
+    const vector number =
+        code == MGL_CODE_E4M3
+            ? load_e4m3(quarter + step / 2 * 8, part % 2)
+            : vsubq_f32(code == MGL_CODE_INT4 ? load_int4(quarter + step / 2 * 4, part % 2)
+                                              : load_half(quarter + step / 2 * 8, part % 2),
+                        vdupq_n_f32(group->zero[i]));
+    return vmulq_f32(number, vdupq_n_f32(group->scale[i]));
 }
 
 /* Adds the partial sums of an output that are 8 apart, then 4 apart. */
