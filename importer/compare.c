@@ -224,6 +224,8 @@ static void bind_tensors(comparison *c)
         if (!take_dtype(c, stored, tensor, view) && !dtypes++)
             refuse_dtype(c->reasons, stored);
     }
+    if (c->graph->tied)
+        mgl_quantized_skip_head(&c->binder);
     mgl_quantized_report(&c->binder, c->reasons);
     if (missing == 1 && strstr(first_missing, MGL_TENSOR_HEAD))
         mgl_reasons_add(c->reasons, first_missing,

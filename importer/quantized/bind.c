@@ -698,3 +698,14 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
     count_bytes(&m, tensor->rows);
     return MGL_BINDING_QUANTIZED;
 }
+
+void mgl_quantized_skip_head(mgl_binder *b)
+{
+    char name[160];
+    const mgl_tensor head = {.name = (char[]){MGL_TENSOR_HEAD}, .rank = 2};
+    matrix m = {.b = b};
+    mgl_naming_name(b->naming, head.name, name);
+    set_base(name, m.base);
+    if (b->quantization->quantizer && !find_group(&m, &head))
+        mark_companions(&m, false);
+}

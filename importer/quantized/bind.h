@@ -65,6 +65,10 @@ typedef enum mgl_binding {
 mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mgl_view *view,
                                mgl_quantized *out);
 
+/* Marks tensors beside the head of a model without a head of its own, such as scales, as
+ * companions, if the config excludes the head. */
+void mgl_quantized_skip_head(mgl_binder *b);
+
 /* Adds the reason against the rejected matrices, if there are any. */
 void mgl_quantized_report(const mgl_binder *b, mgl_reasons *reasons);
 

@@ -328,7 +328,9 @@ static bool edit_model(model *m, const edit *e)
 {
     char name[96];
     stored *t = NULL;
-    snprintf(name, sizeof name, LAYER "self_attn.q_proj.%s", e->suffix ? e->suffix : "");
+    const char *suffix = e->suffix ? e->suffix : "";
+    snprintf(name, sizeof name, "%s%s",
+             strncmp(suffix, "lm_head.", 8) ? LAYER "self_attn.q_proj." : "", suffix);
     for (int i = 0; i < m->count; i++)
         if (!strcmp(m->items[i].name, name))
             t = &m->items[i];

@@ -44,7 +44,7 @@ typedef enum change_kind {
     CUT_END /* a bytes are cut from the end of the file */
 } change_kind;
 
-/* A change of the q_proj of a model. */
+/* A change of the q_proj of a model, or of its head if the suffix begins with "lm_head.". */
 typedef struct edit {
     change_kind kind;
     const char *suffix, *text;

@@ -153,6 +153,7 @@ static const struct {
     {"bias", &gptq, {RENAME, "g_idx", "bias", 0, 0}, "q_proj.bias: a bias that config.json does not give"},
     {"kv-scale", &fp8, {ADD, "k_scale", "F32", 1, -1}, "q_proj.k_scale: a scale of a quantized KV cache"},
     {"kv-output-scale", &ct8, {ADD, "output_scale", "F32", 1, -1}, "q_proj.output_scale: a scale of a quantized KV cache"},
+    {"scales-of-targeted-head", &gptq, {ADD, "lm_head.scales", "F16", 2, 64}, "lm_head.scales: a part of a quantized matrix that the model does not use"},
     {"unknown-tensor", &ct4, {ADD, "weight_global_scale", "F32", 1, -1}, "weight_global_scale: the model that config.json describes has no such tensor"},
 
     /* dtypes */

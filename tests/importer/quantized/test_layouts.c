@@ -667,6 +667,18 @@ START_TEST(test_excluded_module_is_plain)
 }
 END_TEST
 
+/* Scales of a head that the config excludes, in a tied model without a stored head. */
+START_TEST(test_scales_of_excluded_head)
+{
+    const recipe r = packed_recipe(GROUP(INT4_G32));
+    const edit e = {ADD, "lm_head.weight_scale", "BF16", 64, 2};
+    mgl_checkpoint *checkpoint = import(&r, &e);
+    ck_assert(checkpoint->graph->tied);
+    ck_assert_int_eq(checkpoint->ignored, 1);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* A module that the config excludes is stored quantized: the stored tensors count. */
 START_TEST(test_excluded_module_is_quantized)
 {
@@ -785,6 +797,7 @@ int main(void)
     tcase_add_loop_test(tests, test_quantized_head, 0, CUT_RECIPES);
     tcase_add_loop_test(tests, test_plain_head, 0, CUT_RECIPES);
     tcase_add_test(tests, test_excluded_module_is_plain);
+    tcase_add_test(tests, test_scales_of_excluded_head);
     tcase_add_test(tests, test_excluded_module_is_quantized);
     tcase_add_test(tests, test_name_of_the_folder_is_not_read);
     tcase_add_loop_test(tests, test_companions, 0, 4);
