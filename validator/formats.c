@@ -59,6 +59,12 @@ static mgl_dtype numbers_of(const mgl_program_tensor *tensor)
     return mgl_weight_code_get(tensor->format.code)->numbers;
 }
 
+/* The checkpoint's tensor of a tensor of the program. */
+static const mgl_tensor *stored_tensor(const mgl_check *check, int tensor)
+{
+    return &check->graph->tensors[check->graph_tensor[tensor]];
+}
+
 static void list(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -67,8 +73,8 @@ static void list(mgl_check *check)
         formats->weights |= 1u << mgl_segment_format(p, &p->segments[i]).code;
     for (int i = 0; i < p->tensor_count; i++) {
         MGL_ASSERT(!check->graph || check->graph_tensor[i] >= 0); /* otherwise MG702 was reported */
-        if (check->graph)
-            formats->checkpoint |= bit(check->graph->tensors[check->graph_tensor[i]].dtype);
+        if (check->graph && !mgl_tensor_is_quantized(stored_tensor(check, i)))
+            formats->checkpoint |= bit(stored_tensor(check, i)->dtype);
     }
     for (int i = 0; i < p->buffer_count; i++)
         if (p->buffers[i].space == MGL_SPACE_ACT)
@@ -120,7 +126,7 @@ void mgl_check_formats(mgl_check *check)
     list(check);
     for (int i = 0; i < p->tensor_count && graph; i++) {
         const mgl_program_tensor *t = &p->tensors[i];
-        const mgl_tensor *stored = &graph->tensors[check->graph_tensor[i]];
+        const mgl_tensor *stored = stored_tensor(check, i);
         check_quantized(check, t, stored);
         compare(check, "tensor", t->name, t->line, numbers_of(t), stored->dtype, &tensor_told);
     }

@@ -25,7 +25,8 @@ typedef struct mgl_diagnostic {
 /* The number formats of a program, as bit sets: bit 1 << mgl_weight_code for the weights, bit 1
  * << mgl_dtype for the others. All are empty if an earlier pass found a fault. */
 typedef struct mgl_formats {
-    unsigned checkpoint; /* of the model's tensors that the program names; empty without a graph */
+    unsigned checkpoint; /* of the model's tensors that the program names and that are not
+                            quantized; empty without a graph */
     unsigned weights;    /* of the matrices on tapes */
     unsigned embedding;  /* of the embedding table */
     unsigned exchange;   /* of the activations that queues exchange */

@@ -28,7 +28,7 @@ static const hint hints[] = {
     {"ps", 1, "no model stays loaded", NULL},
     {"create x", 1, "'megalith compile MODEL -o F.mega'", NULL},
     {"perplexity m", 1, "'megalith eval MODEL --file FILE'", NULL},
-    {"quantize m", 1, "quantization is not supported", NULL},
+    {"quantize m", 1, "no verb quantizes a model", NULL},
     {"help serve", 1, "there is no server", NULL},
     {"collect-env", 1, "'megalith doctor'", NULL},
     {"-v", 1, "-V is the version", NULL},
