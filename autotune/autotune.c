@@ -212,7 +212,7 @@ static mgl_status search(const mgl_autotune_options *o, listener *to, mgl_autotu
     const mgl_tune_request request = make_request(o);
     char *key = NULL;
     mgl_status status = check_options(o, err);
-    if (!status && o->chat_key_file) /* before the campaign is written to the store */
+    if (!status && o->chat_key_file) /* reads the key before the campaign is written to the store */
         status = mgl_chat_read_key(o->chat_key_file, &key, err);
     if (!status)
         status = mgl_store_open(o->store, true, &store, err);

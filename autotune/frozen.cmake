@@ -1,5 +1,5 @@
-# Writes the manifest into a header for frozen.c. The hashes are those of the text, not of the sources:
-# what is compiled in is what the tree was frozen with.
+# Writes the frozen manifest into a header for frozen.c. The hashes are copied from the manifest and not
+# computed from the sources.
 #   cmake -DMANIFEST=.../frozen.txt -DOUT=... -P frozen.cmake
 file(STRINGS ${MANIFEST} lines)
 file(SHA256 ${MANIFEST} digest)

@@ -20,7 +20,7 @@
 
 /* A running process. */
 typedef struct child {
-    pid_t pid;  /* also its process group; 0: the entry is free */
+    pid_t pid;  /* id of the process and of its process group; 0: the entry is free */
     double end; /* monotonic time at which the process is killed */
 } child;
 

@@ -32,7 +32,8 @@ static bool is_near_shape(const mgl_geometry *a, const mgl_geometry *b)
 
 struct found {
     const mgl_tune *tune;
-    mgl_campaign_record list[MOST_CAMPAIGNS]; /* (count) the newest last; only names and ids */
+    mgl_campaign_record list[MOST_CAMPAIGNS]; /* (count) the newest one last; only names and ids are
+                                               * set */
     int count;
 };
 

@@ -55,9 +55,9 @@ typedef struct mgl_cli_list {
  * show the allowed values from `argument` (cli/pages/values.c). */
 typedef struct mgl_cli_option {
     mgl_cli_kind kind;
-    size_t offset; /* of the value in the verb's struct */
+    size_t offset; /* offset of the value in the verb's struct */
     const char *flag, *argument, *help;
-    int64_t lo, hi; /* of int and real */
+    int64_t lo, hi; /* range of the kinds `int` and `real` */
 } mgl_cli_option;
 
 /* Short flags that are common in similar programs: X(short, flag). A short flag works in every verb

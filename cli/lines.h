@@ -22,12 +22,12 @@ typedef struct mgl_cli_lines {
     bool colour;   /* the prompt is printed in bold */
     bool more;     /* print the prompt of a continuation line */
     const struct mgl_libedit *edit;
-    void *editor, *history;  /* of libedit; NULL: libedit is not used */
+    void *editor, *history;  /* handles of libedit; NULL: libedit is not used */
     locale_t locale, before; /* the locale of libedit, and the thread's previous locale */
     int wake[2];             /* a pipe: a byte written to it interrupts the wait */
     char buffer[4096];       /* (length) bytes read; those before `at` were consumed */
     size_t at, length;
-    bool interrupted, typed; /* the line was interrupted; after something was typed */
+    bool interrupted, typed; /* the line was interrupted; text was typed before */
 } mgl_cli_lines;
 
 typedef enum mgl_cli_line {

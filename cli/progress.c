@@ -17,7 +17,7 @@
 enum { COLUMNS = 80, LABEL = 8, LEAST_BAR = 10, MOST_BAR = 30, DETAILS = 100 };
 
 static const double delay_s = 1, pause_s = 0.1;
-static const long wait_ns = 20000000; /* for the bar's lock */
+static const long wait_ns = 20000000; /* longest wait for the bar's lock */
 
 /* ---- the line -------------------------------------------------------------------------------- */
 
@@ -184,7 +184,7 @@ void mgl_cli_bar_show(mgl_cli_bar *bar, const mgl_cli_progress *progress)
 /* ---- the one bar of the program -------------------------------------------------------------- */
 
 static mgl_cli_bar the_bar;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the_bar */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the_bar */
 
 void mgl_cli_start_bar(void)
 {

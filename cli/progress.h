@@ -36,7 +36,7 @@ typedef struct mgl_cli_progress {
 /* A progress line. Zero-initialized, it shows nothing. */
 typedef struct mgl_cli_bar {
     bool on;
-    int descriptor;    /* of the terminal */
+    int descriptor;    /* descriptor of the terminal */
     double delay_s;    /* shorter work is not shown */
     const char *label; /* name of the current work; NULL: none */
     const char *text;  /* the whole line, instead of label and numbers; or NULL */

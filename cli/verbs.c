@@ -42,7 +42,7 @@ const mgl_cli_verb *mgl_cli_find_word(const mgl_cli_verb *verb, const char *word
     return renamed ? mgl_cli_find_word(verb, strrchr(renamed, ' ') + 1) : NULL;
 }
 
-static int end_code; /* of a verb that succeeds */
+static int end_code; /* exit code of a verb that succeeds */
 
 void mgl_cli_end_with(int code)
 {

@@ -18,7 +18,7 @@ enum { MGL_CLI_WRAP_HELD = 1024 };
 
 /* Zero-initialize and set `columns` and `put`, or let mgl_cli_wrap_start do that. */
 typedef struct mgl_cli_wrap {
-    int (*columns)(void); /* of the terminal now; 0: text is printed unchanged */
+    int (*columns)(void); /* returns the columns of the terminal now; 0: text is printed unchanged */
     bool (*put)(const char *bytes, size_t length);
 
     /* Held back: blanks, and the word after them. */
@@ -28,12 +28,12 @@ typedef struct mgl_cli_wrap {
     char part[4];              /* (part_length) bytes of an incomplete character */
     size_t part_length;
 
-    int width;        /* of the terminal, for the current text */
-    int column;       /* of the cursor; `width` after the last column */
+    int width;        /* columns of the terminal, for the current text */
+    int column;       /* column of the cursor; equals `width` after the last column */
     bool begun;       /* part of the text's line was printed */
     bool plain;       /* the line is not wrapped */
     bool through;     /* the word is longer than a line: it is printed unchanged */
-    char fence;       /* inside code: the mark of its fence; else 0 */
+    char fence;       /* inside a code block: the mark of its fence; else 0 */
     uint32_t last;    /* last character of the word; 0: none yet */
     int32_t grapheme; /* state of utf8proc's grapheme breaking */
 } mgl_cli_wrap;

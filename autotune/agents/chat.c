@@ -44,13 +44,13 @@ typedef struct chat {
     mgl_proposal ready[READY]; /* (ready_count) queued answers */
     int ready_count;
     char *
-        lines[HISTORY]; /* ring buffer of the last trials; `oldest` is the index of the first one */
+        lines[HISTORY]; /* ring of the last trials, from `oldest` on */
     int line_count, oldest;
     mgl_proposal best;
     int64_t best_number;
-    int64_t requests, tokens; /* over the life of the campaign */
-    int failures;             /* in a row */
-    int duplicates;           /* in a row */
+    int64_t requests, tokens; /* used over the life of the campaign */
+    int failures;             /* failed requests in a row */
+    int duplicates;           /* answers in a row that repeat an earlier proposal */
     double not_before;        /* clock time in seconds */
     bool refused;             /* no more requests: the key was rejected, or too many failures */
     struct {

@@ -16,11 +16,11 @@ typedef struct mgl_chat_options {
     const mgl_subject *subject; /* must outlive the proposer */
     const char *device;         /* "NVIDIA H200"; "none" */
     const char *shape;          /* name of the model's shape, never a path */
-    const char *url, *model;    /* of the endpoint */
+    const char *url, *model;    /* URL and model name of the endpoint */
     const char *key;            /* NULL: none is sent; kept only in this process's memory */
-    mgl_store *store;           /* for messages and costs; NULL: not stored */
+    mgl_store *store;           /* receives messages and costs; NULL: they are not stored */
     int64_t campaign;
-    int64_t budget_tokens, budget_requests; /* over the life of the campaign; 0: no limit */
+    int64_t budget_tokens, budget_requests; /* limits over the life of the campaign; 0: no limit */
     int flights;                            /* concurrent requests; 0: 2 */
     double timeout_s;                       /* per request; 0: 120 */
     /* Called when requests start to fail, fail in another way, or succeed again; may be NULL. */

@@ -46,7 +46,7 @@ typedef struct mgl_archive {
     int manifest_version;      /* version of campaign.manifest; 0: unknown to the writer */
     mgl_archive_share *shares; /* (share_count) owned */
     size_t share_count;
-    mgl_trial *trials; /* (trial_count) owned, by number */
+    mgl_trial *trials; /* (trial_count) owned, sorted by number */
     size_t trial_count;
     const mgl_trial *winner; /* element of `trials`: the incumbent, or the predicted winner */
     /* of a predicted winner: number, us and default_us; number 0: none */

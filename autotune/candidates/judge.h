@@ -20,7 +20,7 @@
 #define MGL_CONTROL_GAIN 0.005 /* largest difference in an A/A control */
 /* upper bound of the chance of at least one wrong keep in a campaign */
 #define MGL_CAMPAIGN_ERROR 0.05
-#define MGL_FLOOR_SHARE    0.995 /* of the time to stream the bytes: a smaller time is impossible */
+#define MGL_FLOOR_SHARE    0.995 /* smaller times than this share of the floor are impossible */
 #define MGL_SUSPICIOUS     2.0   /* speedup above which a second measurement is required */
 #define MGL_REPEAT_OTHER                                                                           \
     0.05 /* largest difference between the log ratios of its two                                   \
@@ -40,7 +40,7 @@ typedef struct mgl_interval {
     double gain; /* estimate of log(incumbent / candidate) */
     /* the true value is below lo with a probability of at most `level`, and above hi likewise */
     double lo, hi;
-    double p_value; /* of the hypothesis "the candidate is not faster" */
+    double p_value; /* p value of the hypothesis "the candidate is not faster" */
     int used, dropped;
 } mgl_interval;
 

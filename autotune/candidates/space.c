@@ -212,7 +212,8 @@ static mgl_status read_knob(const struct reading *r, const cJSON *array, mgl_err
         return fail_unknown_knob(r->json, array->string, err);
     snprintf(where, sizeof where, "%.100s: knobs.%s", r->json->file, array->string);
     mgl_knob knob = knob_of(number);
-    for (int i = 0; i < r->out->count; i++) /* under its old and its new name */
+    for (int i = 0; i < r->out->count; i++) /* the knob appears twice: under its old name and its
+                                             * new name */
         if (!strcmp(r->out->knobs[i].name, knob.name))
             return mgl_fail(err, MGL_BAD_INPUT, where, "the knob \"%s\" is given twice: remove one",
                             knob.name);

@@ -37,7 +37,7 @@ typedef struct report_effect {
 /* An outcome with an example. */
 typedef struct report_refusal {
     char name[REPORT_REFUSAL_NAME]; /* "NO_GAIN", "REJECTED MG202" */
-    mgl_trial_verdict verdict;      /* of the example */
+    mgl_trial_verdict verdict;      /* verdict of the example */
     int64_t count, example;         /* `example`: number of the first such trial */
 } report_refusal;
 
@@ -87,7 +87,7 @@ typedef struct report_facts {
     int64_t trials, measured, kept, controls, bad_controls, dropped_pairs, pairs;
     double control_largest; /* largest |gain| of a control */
     double compile_s, gpu_s;
-    int64_t requests, tokens; /* of the language model */
+    int64_t requests, tokens; /* usage of the language model */
     mgl_answer_chat_facts chat;
     mgl_answer_final_facts final;
     report_quarantined quarantined[REPORT_QUARANTINED]; /* (quarantined_count) the first ones */

@@ -543,7 +543,8 @@ static void put_costs(const report_facts *f, mgl_text *out)
     mgl_text_put(out, "</p>");
     if (f->requests) {
         mgl_text_put(out, "<p>A language model was asked ");
-        mgl_answer_chat_line(&f->chat, out); /* only numbers and outcome names */
+        mgl_answer_chat_line(&f->chat, out); /* needs no escaping: contains only numbers and outcome
+                                              * names */
         mgl_text_put(out, ".</p>");
     }
 }

@@ -258,7 +258,7 @@ static void put_reproduction(const report_facts *f, mgl_text *out)
     report_put_quoted(f->campaign->name, out);
     mgl_text_put(out, " -o campaign.json\n    megalith campaign import campaign.json\n");
     report_print_best(f, &text);
-    if (text.length) /* JSON: no line begins with a fence */
+    if (text.length) /* needs no escaping: no line of JSON begins with a fence */
         mgl_text_format(out, "\n```json\n%s```\n", text.bytes);
     out->failed |= text.failed;
     mgl_text_clear(&text);

@@ -22,7 +22,7 @@ typedef struct report_plays {
     /* (workloads) predicted us; start_us is their geometric mean */
     double start_each[MGL_MAX_WORKLOADS];
     mgl_workload workload;   /* the simulated workload: the campaign's first */
-    int layers;              /* of the model */
+    int layers;              /* layers of the model */
     report_play first, best; /* span_count 0: none */
     char why[120];           /* the reason why a play is missing; "": both exist */
 } report_plays;

@@ -40,7 +40,7 @@ typedef struct mgl_answer {
     mgl_error error; /* the worker's error, or the reason of its end; code MGL_OK: success */
     int signal;      /* signal that ended the worker; 0: none or unknown */
     bool killed;     /* killed by another process: neither the runner nor the kernel's OOM killer */
-    double device_s; /* as in mgl_wire_reply; not negative */
+    double device_s; /* device seconds as in mgl_wire_reply; not negative */
     void *bytes;     /* (length) after the reply's head; NULL: none */
     size_t length;
 } mgl_answer;

@@ -109,10 +109,10 @@ void mgl_wire_build(char out[128]);
 /* A program and replacement texts of some of its kernel sources. After this struct come the texts,
  * one after the other, and then the schedule text. */
 typedef struct mgl_wire_set {
-    int32_t side;    /* for SET */
+    int32_t side;    /* for SET: the side that gets the program */
     int32_t context; /* for SET: context of the next load */
     uint64_t seed;   /* for SET: seed of the next load */
-    char arch[16];   /* for COMPILE */
+    char arch[16];   /* for COMPILE: the architecture */
     int32_t source_count;
     char files[MGL_WIRE_SOURCES][96]; /* (source_count) */
     uint64_t lengths[MGL_WIRE_SOURCES];

@@ -55,7 +55,7 @@ typedef struct mgl_runner_tool {
 typedef struct mgl_runner_under {
     bool done;                        /* all launches and the tool ended successfully */
     bool hung;                        /* the time limit expired, and the process was killed */
-    char why[MGL_MAX_DIAGNOSTIC + 1]; /* reason, if not `done` */
+    char why[MGL_MAX_DIAGNOSTIC + 1]; /* why the run is not `done` */
 } mgl_runner_under;
 
 /* Limit of parallel kernel compilations of a runner. */
@@ -72,7 +72,7 @@ enum { MGL_RUNNER_WAITS = 20 /* kinds of requests */ };
 
 /* Kinds of device work. */
 typedef enum mgl_runner_work {
-    MGL_RUNNER_LAUNCHES,  /* of programs */
+    MGL_RUNNER_LAUNCHES,  /* launches of programs */
     MGL_RUNNER_WEIGHTS,   /* generating weights and cache from a seed */
     MGL_RUNNER_REFERENCE, /* computing the f32 reference */
     MGL_RUNNER_STREAM,

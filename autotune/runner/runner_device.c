@@ -176,7 +176,8 @@ mgl_status mgl_runner_ask_process(mgl_runner_state *runner, mgl_process *process
         limited.limit_s = runner->limit_s;
     mgl_status status = mgl_process_ask(process, &limited, wanted, out, err);
     mgl_runner_note_wait(runner, question->kind, began);
-    if (!status && out->device_s > 0) /* a worker cannot have worked longer than the wait */
+    if (!status && out->device_s > 0) /* a report is untrusted: a worker cannot have worked longer
+                                       * than the wait */
         mgl_runner_note_work(runner, works[question->kind],
                              fmin(out->device_s, mgl_clock_s() - began));
     return status;

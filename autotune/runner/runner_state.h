@@ -63,7 +63,7 @@ typedef struct mgl_runner_state {
     const mgl_runner_tool *tool;   /* tool for workers started now; NULL: none */
     const char *readable;          /* model path that workers started now may read; NULL: none */
     char sandbox[256];             /* as in mgl_runner_device */
-    mgl_paired_bench_device facts; /* of the device, from the last answer of the executor */
+    mgl_paired_bench_device facts; /* facts of the device, from the last answer of the executor */
     int serials;                   /* serial numbers used so far */
     mgl_runner_set standard, incumbent, candidate; /* the default, the incumbent, the candidate */
     mgl_runner_resident resident[MGL_SIDES];
@@ -79,7 +79,7 @@ typedef struct mgl_runner_state {
         char key[MGL_SHA256_HEX];    /* key of the kernel being compiled; "": idle */
     } compilers[MGL_MOST_COMPILERS]; /* (runner.compilers) */
     struct {
-        char digest[MGL_SHA256_HEX]; /* of a candidate; "": none */
+        char digest[MGL_SHA256_HEX]; /* digest of a candidate; "": the entry is free */
         char keys[MGL_MAX_WORKLOADS][MGL_SHA256_HEX];
     } keys[MGL_RUNNER_KEYS]; /* ring buffer of recent keys: hashing sources takes milliseconds */
     int next_keys;

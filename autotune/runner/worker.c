@@ -570,7 +570,7 @@ static bool serve(struct worker *w)
 static void confine(bool under_tool)
 {
     struct rlimit none = {0, 0};
-    prctl(PR_SET_NAME, "megalith-tune"); /* instead of "exe" */
+    prctl(PR_SET_NAME, "megalith-tune"); /* otherwise the process is named "exe" */
     if (!under_tool)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

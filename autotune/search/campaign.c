@@ -476,7 +476,7 @@ static mgl_status finish(campaign *c, mgl_status status, mgl_error *err)
     c->record->seconds = campaign_spent(c);
     bool last = true;
     mgl_status told = campaign_leave(c, &last, &late);
-    if (!told && last) /* if this is the last worker; otherwise the other workers continue */
+    if (!told && last) /* the last worker stores the state; otherwise other workers continue */
         told = mgl_store_set_state(c->o->store, c->record->id, c->over, c->reason,
                                    c->record->seconds, &late);
     if (!told)

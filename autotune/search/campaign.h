@@ -20,7 +20,7 @@ typedef struct mgl_campaign_event {
      * endpoint begins to fail, or answers again) */
     const char *kind;
     const char *text;       /* one sentence */
-    const mgl_trial *trial; /* of the events "trial", "keep" and "control"; else NULL */
+    const mgl_trial *trial; /* the trial of an event "trial", "keep" or "control"; else NULL */
 } mgl_campaign_event;
 
 /* Kind of the event at the end of a run that reports where the time went (format:

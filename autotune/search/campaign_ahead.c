@@ -47,7 +47,7 @@ static void put_off(campaign *c, attempt *a)
     a->began -= campaign_clock(c); /* the elapsed time, negative */
     c->ahead[c->ahead_count++] = *a;
     *a = (attempt){0};
-    for (int i = 0; i < c->ahead_count; i++) /* a compiler may be free now */
+    for (int i = 0; i < c->ahead_count; i++) /* starts further compilations if a compiler is free */
         if (!c->ahead[i].decided)
             c->o->runner->prepare(c->o->runner, &c->ahead[i].candidate);
 }

@@ -75,7 +75,7 @@ static mgl_status note(mgl_status status, const mgl_error *why, char out[MGL_MAX
             *err = *why;
         return status;
     }
-    if (status) /* without the location, which may be a path */
+    if (status) /* the message without its location, which may be a path */
         mgl_format_into(out, MGL_MAX_DIAGNOSTIC + 1, "%s", why->message);
     return MGL_OK;
 }
@@ -146,7 +146,7 @@ static mgl_status measure(campaign *c, attempt *a, mgl_error *err)
 static void put_baseline(mgl_json_out *out, const final_facts *f, int workloads)
 {
     mgl_json_out_object(out, "cublas_graph");
-    mgl_json_out_array(out, "us"); /* of each workload; 0: not measured */
+    mgl_json_out_array(out, "us"); /* times of the workloads; 0: not measured */
     for (int w = 0; w < workloads; w++)
         mgl_json_out_real(out, NULL, f->baseline_us[w]);
     mgl_json_out_close_array(out);

@@ -41,7 +41,7 @@ typedef struct campaign_early campaign_early;
     X(FLOOR, "floor")                                                                              \
     X(CONTROL, "control")                                                                          \
     X(STORE, "store")                                                                              \
-    X(LEARN, "learn") /* proposers learn, after a search in progress has ended */                  \
+    X(LEARN, "learn") /* passing trials to the proposers, after a search in progress has ended */                  \
     X(PAUSE, "pause") /* deliberate waiting */
 
 typedef enum campaign_stretch {
@@ -83,7 +83,7 @@ typedef struct campaign {
     int bad_controls;      /* bad controls in a row */
     int suspects;          /* candidates in a row that hung or crashed */
     bool disturbed;        /* too many pairs of the last candidate had an event */
-    int broken;            /* failures of the runner or of the incumbent, in a row */
+    int broken;            /* failures in a row of the runner or of the incumbent */
     /* this worker, in a shared store; NULL: one process runs the campaign alone */
     mgl_store_worker *worker;
     int64_t seen;        /* id of the last trial that this worker has read */

@@ -12,8 +12,8 @@
 /* The owner of the chain defines `value`: microseconds, or a log ratio. mgl_chain_begin sets the
  * default as the incumbent. */
 typedef struct mgl_chain {
-    int64_t number; /* of the incumbent; 0: the default */
-    double value;   /* of the incumbent */
+    int64_t number; /* number of the incumbent; 0: the default */
+    double value;   /* value of the incumbent */
     /* id of the last trial measured against this incumbent; 0: the incumbent is correct */
     int64_t until;
     int64_t right_number; /* number of the last correct incumbent */

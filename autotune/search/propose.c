@@ -328,7 +328,8 @@ static int code_of(const mgl_trial *trial)
 /* The result of a change. */
 struct result {
     bool refused, priced;
-    double gain, missed; /* of the log value; `missed`: measured minus predicted gain, if priced */
+    double gain, missed; /* change of the log value; `missed`: measured minus predicted gain, if
+                          * priced */
     int code;
 };
 

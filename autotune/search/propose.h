@@ -26,7 +26,7 @@ typedef struct mgl_known {
     mgl_schedule_config config;
     mgl_moves moves;
     bool correct;     /* usable as a parent: ran correctly, or was proved where nothing runs */
-    bool tainted;     /* it or an ancestor was quarantined; not usable as a parent */
+    bool tainted;     /* the trial or an ancestor was quarantined; not usable as a parent */
     bool duplicate;   /* the program of an earlier trial, tried again */
     double measured;  /* us on the chain of incumbents; 0: not measured */
     double deviation; /* standard deviation of the log value, from the interval of its gain */
@@ -61,10 +61,10 @@ typedef struct mgl_search {
     uint64_t *tried;
     size_t tried_count, tried_size;
     double default_us;  /* us, start of the chain; 0: nothing was measured yet */
-    mgl_chain chain;    /* in us */
+    mgl_chain chain;    /* the values are in us */
     double best_value;  /* us; 0: none yet */
     int stalled;        /* trials since the last improvement */
-    double least_value; /* us, over all trials and the start; 0: none yet */
+    double least_value; /* smallest value of all trials and the start, in us; 0: none yet */
     int looks;          /* trials since the last large improvement */
     double ratio_sum;   /* sum of log(measured / predicted) */
     int ratio_count;

@@ -17,7 +17,7 @@
 enum {
     LOOKS = 4,      /* trials without a large improvement after which far steps become rarer: */
     FAR_EVERY = 2,  /* then one of this many proposals is a far step, if the start is poor */
-    NEAR_EVERY = 8, /* the same if the start is good */
+    NEAR_EVERY = 8, /* then one of this many proposals is a far step, if the start is good */
     PRICED = 120,   /* limit of predictions for one descent */
     VALUES = 2,     /* values of a knob that a descent tries before the next knob */
     LATEST = 400,   /* trials used for the correction */

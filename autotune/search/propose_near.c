@@ -20,7 +20,7 @@ enum {
     NO_COSTS = 40   /* draws until one fits, if nothing is priced */
 };
 #define LIKELY  0.01 /* prior standard deviation of a change's log gain */
-#define REFUSED 0.02 /* penalty of a rejection, in the log value */
+#define REFUSED 0.02 /* penalty of a rejection, added to the log value */
 /* Standard deviation of the cost model's error in the log value: for a knob change, for a move in
  * all layers, and for a move in one layer. */
 #define KNOB_DOUBT 0.03

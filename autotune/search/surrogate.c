@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    MOST_POINTS = 128, /* of this campaign */
-    MOST_PRIOR = 80,   /* of one earlier campaign */
+    MOST_POINTS = 128, /* limit of points of this campaign */
+    MOST_PRIOR = 80,   /* limit of points of one earlier campaign */
     MOST_SEEN = 300    /* trials used for the rejection rate */
 };
 #define NOISE      1e-3 /* variance of a measurement, relative to the process variance 1 */
@@ -23,7 +23,7 @@ enum {
 /* growth of the deviations for each trial without an improvement, because the model was too
  * certain */
 #define DOUBT       0.1
-#define BETTER      1e-3 /* of the log value */
+#define BETTER      1e-3 /* smallest improvement of the log value that counts */
 #define FIRST_GUESS 0.3  /* weight of a feature before it is fitted */
 
 /* ---- features ------------------------------------------------------------------------------- */

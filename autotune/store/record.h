@@ -64,16 +64,17 @@ typedef struct mgl_pair {
     /* an event occurred (throttling, different clocks, another process): counted, not used */
     bool dropped;
     double incumbent_us, candidate_us; /* microseconds a token */
-    unsigned sm_mhz[2], memory_mhz;    /* of incumbent and candidate; 0: unknown */
+    unsigned sm_mhz[2], memory_mhz;    /* SM clocks of the two launches (incumbent, candidate); 0:
+                                        * unknown */
     unsigned temperature;
     uint64_t reasons; /* NVML clock event reasons */
 } mgl_pair;
 
 /* The results of one workload. */
 typedef struct mgl_workload_result {
-    double predicted_us;               /* by the cost model; 0: none */
+    double predicted_us;               /* predicted by the cost model; 0: none */
     double incumbent_us, candidate_us; /* medians; 0: not measured */
-    double gain, gain_lo, gain_hi;     /* of log(incumbent / candidate): estimate and interval */
+    double gain, gain_lo, gain_hi;     /* log(incumbent / candidate): estimate and interval */
     double stream_us; /* time to stream its bytes at the session's fastest rate; 0: no floor */
     double error, error_default; /* relative L2 error of logits against f32; -1: not compared */
     int pairs, dropped;
@@ -86,7 +87,7 @@ typedef struct mgl_trial {
     int64_t number;   /* 1, 2, ... within the campaign */
     int64_t against;  /* number of the incumbent that it was measured against; not stored */
     mgl_proposal proposal;
-    char digest[MGL_SHA256_HEX]; /* of the programs, without names; "": none */
+    char digest[MGL_SHA256_HEX]; /* digest of the programs, without names; "": none */
     char nonce[MGL_SHA256_HEX];  /* source of weights, tokens and cache; "": none */
     /* A/A pairs, the incumbent against itself: NO_GAIN if they show no difference, SUSPICIOUS if
      * they are bad */
@@ -100,7 +101,7 @@ typedef struct mgl_trial {
     int64_t quarantined;
     double predicted_us;           /* predicted objective; 0: none */
     double gain, gain_lo, gain_hi; /* log ratio of the objective; all 0: not measured */
-    double p_value;                /* of the hypothesis "no gain"; -1: not measured */
+    double p_value;                /* p value of the hypothesis "no gain"; -1: not measured */
     double level;                  /* the share of the campaign's error rate that was used */
     int workload_count;
     mgl_workload_result workloads[MGL_MAX_WORKLOADS];

@@ -18,7 +18,7 @@
 
 enum {
     APPLICATION = 0x4D676C43, /* "MglC": SQLite application id of the file */
-    WAIT_MS = 5000,           /* for a lock of another writer */
+    WAIT_MS = 5000,           /* longest wait for a lock of another writer */
     LARGEST_TEXT = 96 << 20,  /* bytes; a schedule text may have 64 MiB */
     LOG_BYTES = 64 << 20,     /* size to which the log is truncated after a checkpoint */
     CHECKED_BYTES = 256 << 20 /* largest store that is checked fully when opened (0.7 s) */

@@ -189,7 +189,8 @@ static mgl_status begin(mgl_store *store, bool write, mgl_error *err)
 
 static void undo(mgl_store *store)
 {
-    if (!sqlite3_get_autocommit(store->database)) /* some errors roll back by themselves */
+    if (!sqlite3_get_autocommit(store->database)) /* after some errors, SQLite has already rolled
+                                                   * back */
         sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
 }
 

@@ -45,8 +45,8 @@ bool mgl_outcome_is_good(mgl_outcome outcome);
 
 /* Measured numbers about the text of a micro-kernel. 0: unknown. */
 typedef struct mgl_facts {
-    double time_us;                   /* of the op, in the measured context */
-    double predicted_us;              /* by the cost model */
+    double time_us;                   /* measured time of the op, in the measured context */
+    double predicted_us;              /* time predicted by the cost model */
     double floor_us;                  /* lower bound from bytes and flops */
     double gain, gain_lo, gain_hi;    /* paired log ratio against the incumbent, with its confidence
                                        * interval; all 0: not timed */
@@ -58,8 +58,8 @@ typedef struct mgl_facts {
 /* Zero-initialized: MGL_OUTCOME_OK without a message. */
 typedef struct mgl_trial_verdict {
     mgl_outcome outcome;
-    int code; /* of the validator if MGL_OUTCOME_REJECTED: 203 for MG203; else 0 */
-    int line; /* in the proposed text, from 1; 0: unknown */
+    int code; /* code of the validator if MGL_OUTCOME_REJECTED: 203 for MG203; else 0 */
+    int line; /* line in the proposed text, from 1; 0: unknown */
     char diagnostic[MGL_MAX_DIAGNOSTIC + 1]; /* the first diagnostic, one line; "": none */
     mgl_facts
         facts; /* used only for micro-kernels; a campaign's trial stores its numbers elsewhere */

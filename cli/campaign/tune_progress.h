@@ -14,7 +14,7 @@
 typedef struct mgl_cli_tune_progress {
     const mgl_cli_tuning *how;
     bool clock;                 /* trials are measured */
-    int64_t trials, begun;      /* so far; before this run */
+    int64_t trials, begun;      /* trials so far, and trials before this run */
     double spent;               /* seconds of earlier runs */
     double began, printed;      /* clock: start of this run; last printed line */
     int64_t printed_trials;     /* trials in the last printed line */

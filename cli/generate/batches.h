@@ -13,7 +13,7 @@
 typedef struct mgl_cli_batches {
     mgl_request *requests; /* owned (prompts) */
     mgl_result *results;   /* owned (prompts); all zero without a reply */
-    size_t count;          /* of prompts */
+    size_t count;          /* number of prompts */
     int64_t launches;
     double prefill_s, decode_s;
 } mgl_cli_batches;

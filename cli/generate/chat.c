@@ -42,7 +42,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(CHAT_OPTIONS)
 
-enum { LONG_TURN = 512 }; /* tokens of a long message, for lowering */
+enum { LONG_TURN = 512 }; /* length in tokens of a long message, for which the model is lowered */
 #define QUOTES "\"\"\""
 
 /* ---- reading a message ----------------------------------------------------------------------- */
@@ -311,7 +311,7 @@ static mgl_status work(mgl_cli_chat *chat, const char *name, const struct option
     if (chat->json)
         begin_json(chat, name);
     waiting = &chat->lines;
-    if (chat->lines.terminal) /* otherwise Ctrl-C ends the verb */
+    if (chat->lines.terminal) /* without it, Ctrl-C ends the verb */
         mgl_cli_signals_answer(answer);
     status = talk(chat, err);
     mgl_cli_signals_answer(NULL);

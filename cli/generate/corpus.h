@@ -34,8 +34,8 @@ void mgl_cli_corpus_clear(mgl_cli_corpus *corpus);
 /* The progress of reading texts. */
 typedef struct mgl_cli_reading {
     const char *verb;      /* printed in the closing line */
-    size_t tokens, total;  /* of finished launches, and of all */
-    double load_s, read_s; /* to open the model; of all launches */
+    size_t tokens, total;  /* tokens of the finished launches, and of all launches */
+    double load_s, read_s; /* seconds to open the model, and seconds of all launches */
 } mgl_cli_reading;
 
 /* An mgl_stage_fn with an mgl_cli_reading as `user`. The library reports tokens of a text as tokens

@@ -7,7 +7,7 @@
 
 /* The limits at which a reply can end. */
 typedef struct mgl_cli_limits {
-    int64_t max_tokens; /* for a prompt that sets none */
+    int64_t max_tokens; /* limit for a prompt that sets none */
     int32_t capacity;   /* positions of the KV cache */
 } mgl_cli_limits;
 

@@ -39,7 +39,7 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     if (status || !out->text)
         return status;
     status = mgl_tokenizer_open(checkpoint->folder, &tokenizer, err);
-    if (status && status != MGL_BAD_INPUT) /* not about the tokenizer */
+    if (status && status != MGL_BAD_INPUT) /* the error is not about the tokenizer */
         return status;
     out->no_tokenizer = status != MGL_OK;
     if (!status)

@@ -23,8 +23,8 @@ static const int64_t greatest_exact =
 typedef struct reply_key {
     const char *name;
     mgl_cli_kind kind;
-    size_t offset;  /* of its value in mgl_cli_reply_options */
-    int64_t lo, hi; /* of int and real */
+    size_t offset;  /* offset of the value in mgl_cli_reply_options */
+    int64_t lo, hi; /* range of the kinds `int` and `real` */
 } reply_key;
 
 #define REPLY_KEY(kind, field, flag, argument, lo, hi, help)                                       \

@@ -66,8 +66,8 @@ typedef struct session {
     mgl_model *model;
     mgl_cli_prompts prompts;
     mgl_cli_batches batches;
-    mgl_error error;    /* of `stream` */
-    mgl_cli_wrap wrap;  /* for text on a terminal */
+    mgl_error error;    /* error of `stream` */
+    mgl_cli_wrap wrap;  /* wraps text on a terminal */
     bool first;         /* no id printed yet */
     double start;       /* clock at the start of the verb */
     double first_token; /* clock at the first token; 0: none yet */

@@ -48,7 +48,7 @@ typedef struct session {
     const char *file; /* the source of the texts, or NULL */
     char *input;      /* owned (length): the text of a file, or NULL */
     size_t length;
-    mgl_cli_prompts list;     /* of --texts */
+    mgl_cli_prompts list;     /* the list of --texts */
     mgl_tokenizer *tokenizer; /* NULL: the model has none; ids only */
     mgl_model *model;
     mgl_cli_corpus corpus;

@@ -131,7 +131,7 @@ static mgl_status check(const struct options *o, const mgl_library *library, mgl
 typedef struct telling {
     bool json;
     mgl_json_out out;
-    mgl_outcome last; /* of the last step that ran */
+    mgl_outcome last; /* outcome of the last step that ran */
 } telling;
 
 static void on_step(void *user, const mgl_step_report *step)

@@ -57,13 +57,13 @@ enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, LISTS };
 
 typedef struct bench {
     const struct options *options;
-    const char *name;          /* of the shape, or MODEL */
-    mgl_config config;         /* of the shape */
-    mgl_schedule_config knobs; /* of --config */
+    const char *name;          /* name of the shape, or MODEL */
+    mgl_config config;         /* config of the shape */
+    mgl_schedule_config knobs; /* knobs of --config */
     mgl_bench_request request;
     mgl_ids lists[LISTS];
     mgl_bench_result *rows; /* (count), at most two per combination */
-    size_t count;           /* so far */
+    size_t count;           /* rows so far */
     size_t cases;           /* finished combinations */
     const char *doing;      /* the last printed step */
 } bench;

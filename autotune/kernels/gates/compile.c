@@ -12,7 +12,7 @@
 #include "vm/cuda/driver.h"
 
 static const double limit_s = 300, greeting_s = 30;
-enum { LIMIT_BYTES_SHIFT = 33 }; /* of memory: 8 GiB */
+enum { LIMIT_BYTES_SHIFT = 33 }; /* memory limit of the worker: 8 GiB */
 
 void mgl_kernel_compiled_clear(mgl_kernel_compiled *compiled)
 {

@@ -24,7 +24,7 @@ enum {
 /* A scalar has a range or a list of values; a tunable has a list. */
 typedef struct mgl_context_name {
     char name[MGL_CONTEXT_NAME];
-    int64_t from, to; /* of a range; else the smallest and the largest value */
+    int64_t from, to; /* bounds of the range, or smallest and largest value of the list */
     int64_t values[MGL_CONTEXT_VALUES];
     int value_count; /* 0: from and to are a range */
 } mgl_context_name;
@@ -33,7 +33,7 @@ typedef struct mgl_context_tensor {
     char name[MGL_CONTEXT_NAME];
     char type[MGL_CONTEXT_NAME]; /* "f32", or the number format of "exchange", "weight" or
                                   * "cache" */
-    char init[MGL_CONTEXT_NAME]; /* for inputs: "normal", "partials", "positions" */
+    char init[MGL_CONTEXT_NAME]; /* how inputs are filled: "normal", "partials", "positions" */
     mgl_expression size;         /* elements */
 } mgl_context_tensor;
 
@@ -47,7 +47,7 @@ typedef struct mgl_context_harness {
 } mgl_context_harness;
 
 typedef struct mgl_context_budget {
-    int64_t registers, shared, spill, global; /* of the whole kernel */
+    int64_t registers, shared, spill, global; /* resource limits of the whole kernel */
 } mgl_context_budget;
 
 typedef struct mgl_kernel_context {

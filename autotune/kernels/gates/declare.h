@@ -10,18 +10,18 @@
 #include "autotune/kernels/gates/lex.h"
 
 typedef enum mgl_declared_kind {
-    MGL_DECLARED_FUNCTION,  /* with a body */
+    MGL_DECLARED_FUNCTION,  /* a function with a body */
     MGL_DECLARED_PROTOTYPE, /* no body; or a variable that looks like a prototype */
     MGL_DECLARED_TYPE,      /* a type or a type alias */
     MGL_DECLARED_ENUMERATOR,
-    MGL_DECLARED_VARIABLE, /* in a type: a member */
+    MGL_DECLARED_VARIABLE, /* a variable, or a member of a type */
     MGL_DECLARED_UNKNOWN   /* not understood: `name` is its first word */
 } mgl_declared_kind;
 
 typedef struct mgl_declared {
     mgl_declared_kind kind;
     const mgl_token *name; /* declared at file scope; false: in a type */
-    const char *why;       /* for MGL_DECLARED_UNKNOWN: what is not understood */
+    const char *why;       /* for MGL_DECLARED_UNKNOWN: the construct that is not understood */
     int line;
     bool of_file; /* false: in a type */
     bool is_static, is_constant /* constexpr */, is_array;

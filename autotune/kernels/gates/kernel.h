@@ -64,7 +64,7 @@ typedef struct mgl_kernel_options {
 typedef struct mgl_kernel_result {
     mgl_trial_verdict verdict; /* MGL_OUTCOME_UNMEASURED: passed all gates; the diagnostic is
                                 * "<CODE> at <file>:<line>: <what>" */
-    char hash[MGL_SHA256_HEX]; /* of the text without comments and layout */
+    char hash[MGL_SHA256_HEX]; /* hash of the text without comments and layout */
     bool compiled;
     char not_compiled[400]; /* the reason if it passed the scan and was not compiled; "":
                              * compiled */

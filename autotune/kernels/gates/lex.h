@@ -25,7 +25,7 @@ typedef struct mgl_token {
     mgl_token_kind kind;
     const char *text; /* (length) in the source text */
     int length;
-    int line;    /* from 1 */
+    int line;    /* line number, from 1 */
     bool starts; /* the first token of its line; continued lines count as one */
     bool apart;  /* separated from the previous token */
 } mgl_token;

@@ -13,7 +13,7 @@ static const char opening[] = "/* region: ", closing[] = " */";
 
 typedef struct cursor {
     const char *text, *at, *end;
-    int line; /* of `at`, from 1 */
+    int line; /* line number of `at`, from 1 */
 } cursor;
 
 /* The next line without its end. False: end of the text. */

@@ -144,7 +144,7 @@ static mgl_status read_source(mgl_vocabulary *v, const mgl_kernel_unit *unit, in
     mgl_status status = mgl_lex(text, strlen(text), &tokens, &fault, err);
     if (status)
         return status;
-    if (fault.line) { /* an unknown word would pass the scan */
+    if (fault.line) { /* the words of this source would be missing, and would pass the scan */
         mgl_tokens_clear(&tokens);
         return mgl_fail(err, MGL_GATE, name, "line %d of the kernel's own source: %s", fault.line,
                         fault.what);

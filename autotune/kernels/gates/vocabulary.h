@@ -11,11 +11,11 @@
 #include "autotune/kernels/gates/unit.h"
 
 enum {
-    MGL_WORD_ELSEWHERE = 1, /* in another file of the kernel than the unit's */
+    MGL_WORD_ELSEWHERE = 1, /* occurs in another file of the kernel than the unit's */
     MGL_WORD_SCHEDULER = 2, /* a function, type or constant of a scheduling file */
     MGL_WORD_MEMBER = 4,    /* a member of a type of a scheduling file */
-    MGL_WORD_FAMILY = 8,    /* in the text of a unit of the family */
-    MGL_WORD_OWN = 16,      /* in the unit's original text */
+    MGL_WORD_FAMILY = 8,    /* occurs in the text of a unit of the family */
+    MGL_WORD_OWN = 16,      /* occurs in the unit's original text */
     MGL_WORD_DECLARED = 32, /* declared there at file scope */
     MGL_WORD_INCLUDE = 64   /* for a path in quotes: a unit of the family includes it */
 };

@@ -55,7 +55,7 @@ typedef struct mgl_ruling {
     bool stand;        /* the next round starts from the candidate; else from the last accepted
                         * text */
     bool kept;         /* the candidate was accepted; may also be true if the search finishes */
-    mgl_finish finish; /* for MGL_DECISION_FINISH */
+    mgl_finish finish; /* the reason, for MGL_DECISION_FINISH */
 } mgl_ruling;
 
 mgl_ruling mgl_arbiter_decide(mgl_arbiter *arbiter, const mgl_trial_verdict *verdict);

@@ -20,7 +20,7 @@ typedef struct names {
 } names;
 
 typedef struct finding {
-    const mgl_tokens *tokens; /* of the current file, without directives */
+    const mgl_tokens *tokens; /* tokens of the current file, without directives */
     const char *text;         /* text of the current file */
     names *wanted;
     mgl_text *out;

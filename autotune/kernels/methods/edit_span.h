@@ -23,9 +23,9 @@ typedef struct mgl_work {
     const char *unit, *op, *arch;
     const char *context; /* description of operands and budgets */
     const char *known;   /* lines of background.h, quoted as data; NULL: none */
-    const char *model;   /* of the endpoint */
+    const char *model;   /* model name of the endpoint */
     uint64_t seed;
-    mgl_evaluator evaluator; /* of whole texts */
+    mgl_evaluator evaluator; /* evaluates whole texts */
     void (*on_call)(void *user, const mgl_feedback_call *call);
     void *user;
 } mgl_work;
@@ -34,7 +34,8 @@ typedef struct mgl_work {
 typedef struct mgl_place {
     const mgl_transformation *transformation; /* NULL: none, the instruction is complete in
                                                * itself */
-    int pass, region;                         /* of the transformation, from 0 */
+    int pass, region;                         /* indices of the pass and of its region in the
+                                               * transformation */
 } mgl_place;
 
 typedef struct mgl_edit_span mgl_edit_span;

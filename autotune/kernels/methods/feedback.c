@@ -31,11 +31,11 @@ typedef struct attempt {
 struct mgl_feedback {
     mgl_feedback_options options;
     int calls;
-    int repeats;                        /* in a row */
+    int repeats;                        /* answers in a row that repeat an earlier text */
     seen seen[MGL_FEEDBACK_MOST_CALLS]; /* (seen_count) */
     int seen_count;
     attempt last[MGL_FEEDBACK_SHOWN]; /* newest last */
-    mgl_trial_verdict verdict;        /* of the last call */
+    mgl_trial_verdict verdict;        /* verdict of the last call */
     mgl_text good;                    /* empty: none so far */
 };
 
@@ -325,7 +325,7 @@ mgl_status mgl_feedback_run(mgl_feedback *f, mgl_model_client *model_client,
                             const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err)
 {
     mgl_status status = MGL_OK;
-    int failures = 0; /* in a row */
+    int failures = 0; /* failed requests in a row */
     *stopped = MGL_OUTCOME_OK;
     while (!status && !mgl_feedback_ended(f) && !*stopped)
         status = ask_once(f, model_client, waiter, &failures, stopped, err);

@@ -43,7 +43,7 @@ typedef struct mgl_feedback_call {
 } mgl_feedback_call;
 
 typedef struct mgl_feedback_options {
-    const char *model;         /* of the endpoint */
+    const char *model;         /* model name of the endpoint */
     const char *system, *task; /* system: role and contract; task: the clean task */
     int calls;                 /* 0: MGL_FEEDBACK_CALLS */
     uint64_t seed;             /* seeds the delimiters around quoted data */

@@ -11,7 +11,7 @@ typedef struct mgl_gates {
     mgl_kernel_options options;
     const mgl_trial_options *device; /* borrowed; NULL: no device */
     int64_t decisions;               /* decisions of the device so far */
-    mgl_kernel_findings last;        /* of the last text, without PTX */
+    mgl_kernel_findings last;        /* findings for the last text, without PTX */
 } mgl_gates;
 
 /* `gates` is borrowed. */

@@ -35,7 +35,7 @@ mgl_status mgl_pass_engine_take(mgl_pass_engine *engine, const char *request,
 mgl_status mgl_pass_engine_run(mgl_pass_engine *engine, mgl_model_client *model_client,
                                const mgl_waiter *waiter, mgl_outcome *stopped, mgl_error *err);
 
-int mgl_pass_engine_calls(const mgl_pass_engine *engine); /* so far, over all regions */
+int mgl_pass_engine_calls(const mgl_pass_engine *engine); /* calls so far, over all regions */
 mgl_place mgl_pass_engine_place(const mgl_pass_engine *engine);
 /* The text after the last region that succeeded. */
 const char *mgl_pass_engine_text(const mgl_pass_engine *engine, size_t *length);

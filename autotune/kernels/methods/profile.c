@@ -15,7 +15,7 @@ static const double worse_by = 0.05;
 static const struct {
     const char *what;
     int worse;
-    const char *names[MOST_NAMES]; /* in a CSV; NULL after the last */
+    const char *names[MOST_NAMES]; /* names of the metric in a CSV; NULL after the last one */
 } metrics[] = {
 #define MGL_METRIC(id, what, worse, ...) {what, worse, {__VA_ARGS__}},
 #include "autotune/kernels/methods/profile.def"
@@ -65,8 +65,8 @@ void mgl_profile_add_facts(mgl_profile *p, const mgl_facts *facts)
 
 /* The header row of the file. */
 typedef struct head {
-    int name, unit, value, kernel;  /* fields, if each metric is a row; NO_FIELD: none */
-    int columns[MGL_METRIC_COUNT];  /* fields, if each metric is a column; NO_FIELD: none */
+    int name, unit, value, kernel;  /* field numbers, if each row is a metric; NO_FIELD: none */
+    int columns[MGL_METRIC_COUNT];  /* field numbers, if each column is a metric; NO_FIELD: none */
     double units[MGL_METRIC_COUNT]; /* factors for the values of the columns */
     int ranks[MGL_METRIC_COUNT];    /* which of its names (MGL_METRIC) each metric was found by */
 } head;

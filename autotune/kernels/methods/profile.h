@@ -24,7 +24,7 @@ typedef enum mgl_class {
     MGL_CLASS_COUNT,
     MGL_CLASS_UNKNOWN = MGL_CLASS_COUNT
 } mgl_class;
-const char *mgl_class_name(mgl_class class); /* also "unknown" */
+const char *mgl_class_name(mgl_class class); /* the name of a class, or "unknown" */
 const char *mgl_class_hint(mgl_class class); /* one sentence; "" for unknown */
 
 typedef struct mgl_profile {

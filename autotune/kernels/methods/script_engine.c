@@ -16,7 +16,7 @@ typedef struct script_run {
     int tunable_count;
     mgl_validity valid[MGL_MAX_NAMES]; /* (valid_count) validity expressions of all steps so far */
     int valid_count;
-    mgl_configurations carried; /* from the previous step */
+    mgl_configurations carried; /* best configurations of the previous step */
 } script_run;
 
 const char *mgl_step_end_name(mgl_step_end end)

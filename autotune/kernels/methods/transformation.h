@@ -78,7 +78,7 @@ typedef struct mgl_transformation {
     int insert_count;
     mgl_pass passes[MGL_MAX_PASSES]; /* (pass_count) */
     int pass_count;
-    bool own; /* from the user's folder */
+    bool own; /* read from the user's folder */
     mgl_json json;
 } mgl_transformation;
 

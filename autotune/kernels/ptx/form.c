@@ -76,7 +76,7 @@ static mgl_ptx_form shift_right(mgl_ptx_form a, mgl_ptx_form by)
     if (is_constant(&a))
         return (mgl_ptx_form){
             .constant = by.constant >= 0 && by.constant < 63 ? a.constant >> by.constant : 0};
-    if (by.constant >= 31) /* the sign bit of a value that is never negative */
+    if (by.constant >= 31) /* shifts out all bits but the sign, which is 0 for thread numbers */
         return (mgl_ptx_form){0};
     if (by.constant == 5 && a.thread == 1 && !a.lane && !a.part && !a.other)
         return (mgl_ptx_form){.warp = 1};

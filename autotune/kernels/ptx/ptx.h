@@ -63,10 +63,10 @@ typedef struct mgl_ptx_operand {
     mgl_ptx_slice text;
     mgl_ptx_kind kind;
     bool address;  /* within [ ] */
-    uint16_t slot; /* index of the operand in its instruction, from 0; the parts of one operand
-                    * share it */
-    int32_t id;    /* of a register */
-    int64_t value; /* of a number; after a name or register: the offset */
+    uint16_t slot; /* index of the operand in its instruction, from 0; all parts of an operand have
+                    * the same index */
+    int32_t id;    /* number of a register */
+    int64_t value; /* value of a number, or the offset after a name or register */
 } mgl_ptx_operand;
 
 typedef struct mgl_ptx_instruction {

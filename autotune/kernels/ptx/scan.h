@@ -18,7 +18,7 @@
 
 typedef struct mgl_ptx_finding {
     mgl_outcome outcome; /* OK, or STATIC_FORBIDDEN */
-    int line;            /* in the candidate */
+    int line;            /* line in the candidate's PTX */
     char what[96];       /* "%globaltimer", "st.global.u32" */
     char why[96];        /* "a clock" */
 } mgl_ptx_finding;

@@ -20,7 +20,7 @@
 #define MGL_BACKGROUND_LOG   "experiment_log.json"
 
 typedef struct mgl_background {
-    const char *folder; /* of all kernel sessions */
+    const char *folder; /* the folder of all kernel sessions */
     const char *op, *arch;
     mgl_facts before, after; /* facts of the base text and of the current text */
 } mgl_background;

@@ -29,8 +29,8 @@ struct mgl_kernel_session {
     mgl_versions *versions;
     mgl_gates gates;
     mgl_work work;
-    mgl_pass_engine *engine; /* of an open transformation */
-    mgl_edit_span *span;     /* of an open task */
+    mgl_pass_engine *engine; /* runs the open transformation; NULL: none */
+    mgl_edit_span *span;     /* runs the open task; NULL: none */
     mgl_text instruction;
     mgl_kernel_region region;
     int logged;    /* calls in the transcript */

@@ -25,7 +25,7 @@ typedef struct mgl_kernel_session_options {
     const mgl_kernel_unit *unit;
     const mgl_library *library; /* borrowed */
     const char *arch;           /* NULL: the architecture of the open work, else "sm_90a" */
-    const char *model;          /* for request bodies; NULL: "" */
+    const char *model;          /* model name in request bodies; NULL: "" */
     bool no_compile;            /* the gates end after the scan */
     bool reads;                 /* read-only: works cannot be changed or run, and no file or lock
                                  * is created */
@@ -54,10 +54,10 @@ mgl_status mgl_kernel_session_text(const mgl_kernel_session *bench, mgl_text *ou
 typedef struct mgl_work_state {
     bool open;
     const mgl_transformation *transformation; /* NULL: a task */
-    const char *instruction;                  /* of the task or of the pass */
+    const char *instruction;                  /* instruction of the task or of the current pass */
     mgl_kernel_region region;
-    int pass, passes; /* of a transformation; from 1 */
-    int calls;        /* so far */
+    int pass, passes; /* number of the current pass, from 1, and of all passes of the transformation */
+    int calls;        /* calls so far */
 } mgl_work_state;
 mgl_work_state mgl_kernel_session_state(const mgl_kernel_session *bench);
 
@@ -81,8 +81,8 @@ typedef struct mgl_work_end {
                                        * the next answer; NULL: no text reached the gates */
     bool ended;                       /* the work is closed */
     char version[MGL_SHA256_HEX];     /* id of the new version; "": none */
-    mgl_outcome stopped;              /* for a run: PROPOSER_..., or OK */
-    int calls;                        /* of the work */
+    mgl_outcome stopped;              /* for a run: the PROPOSER_ outcome that stopped it, or OK */
+    int calls;                        /* calls of the work so far */
 } mgl_work_end;
 /* `bare`: the answer is the text itself, without a code fence. MGL_BAD_INPUT: the answer is
  * empty; it does not count as a call. */

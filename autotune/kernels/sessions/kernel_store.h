@@ -10,7 +10,7 @@
 
 /* If zero: the user's folders, no device, and all gates before the device. */
 typedef struct mgl_kernel_store_options {
-    const char *folder;          /* of all kernel sessions; NULL: the user's */
+    const char *folder;          /* folder of all kernel sessions; NULL: the user's */
     const char *transformations; /* a folder; NULL: the user's */
     const char *arch, *model;    /* as in mgl_kernel_session_options */
     const char *device;          /* as in mgl_kernel_device_options */

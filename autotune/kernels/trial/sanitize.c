@@ -246,7 +246,7 @@ static mgl_status run_once(mgl_runner *runner, const char *tool, const char *nam
  * one after another. */
 static struct {
     char skipped[160]; /* why the tool does not work here; "": no failure so far */
-    bool works;        /* at least one run completed */
+    bool works;        /* at least one run of the tool was complete */
     bool no_sandbox;   /* it works only without the sandbox */
     char tool[PATH_MAX];
 } known[MGL_SANITIZER_COUNT];

@@ -29,7 +29,7 @@ struct passage {
     mgl_cuda_source sources[MGL_OVERLAY_UNITS]; /* (source_count) texts of the candidate's kernel */
     int source_count;
     mgl_cuda_source own;
-    char digest[MGL_SHA256_HEX]; /* of the candidate's text */
+    char digest[MGL_SHA256_HEX]; /* digest of the candidate's text */
     mgl_trial_checkpoint checkpoint;
     mgl_kernel_trial *out;
 };

@@ -53,7 +53,7 @@ typedef struct mgl_trial_options {
     bool no_sandbox;         /* as in mgl_runner_options */
     double limit_s;          /* per request of a worker; 0: the default of the runner */
     mgl_trial_depth depth;
-    const char *shape;              /* of the models; NULL: the shape in the op's context */
+    const char *shape;              /* shape of the models; NULL: the shape in the op's context */
     const mgl_workloads *models;    /* NULL: one sequence at contexts 0 and 2,048 */
     const char *checkpoint;         /* folder or file; NULL: none; used with the models */
     int64_t decision;               /* number of this decision in one search; 0: 1 */
@@ -82,7 +82,7 @@ typedef struct mgl_kernel_paired_bench {
 /* Seconds spent in the parts of a trial. */
 typedef struct mgl_trial_spent {
     double compiling; /* compiling ahead */
-    double waiting;   /* for device locks */
+    double waiting;   /* waiting for device locks */
     double correctness, sanitizers, paired_bench, models, checkpoint;
 } mgl_trial_spent;
 
@@ -94,7 +94,7 @@ typedef struct mgl_kernel_trial {
     mgl_correctness_result correctness;
     mgl_sanitizer_ends sanitizers;
     mgl_kernel_paired_bench paired_bench, models;
-    mgl_real_facts real; /* for the checkpoint */
+    mgl_real_facts real; /* result of the weights check */
     double seconds;
     mgl_trial_spent spent;
 } mgl_kernel_trial;

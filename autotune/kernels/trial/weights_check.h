@@ -10,7 +10,7 @@
 
 /* An opened checkpoint. Zero-initialize; release with mgl_trial_checkpoint_clear. */
 typedef struct mgl_trial_checkpoint {
-    mgl_harness_set set;   /* its shape, with one program for one sequence and one for
+    mgl_harness_set set;   /* programs of the checkpoint's shape: one for one sequence, one for
                             * several */
     mgl_real_texts *texts; /* owned */
 } mgl_trial_checkpoint;

@@ -69,8 +69,8 @@ const char *mgl_op_state_what(mgl_op_state state);
 typedef struct mgl_op_share {
     char op[MGL_EXPERIMENT_LOG_NAME + 1];
     double us, floor_us; /* per token; floor_us 0: unknown */
-    double share;        /* of the time of all ops */
-    double gain;         /* of the total time if the op were at its floor: 0.1 is 10 % less time */
+    double share;        /* share of the op in the time of all ops */
+    double gain;         /* share of the total time that is saved if the op runs at its floor */
     int reverts;         /* changes in a row that were not kept */
     mgl_op_state state;
 } mgl_op_share;
@@ -89,9 +89,9 @@ bool mgl_shares_order(mgl_shares *shares, const mgl_experiment_log *experiment_l
 /* ---- playbook -------------------------------------------------------------------------------- */
 
 typedef struct mgl_play {
-    char name[MGL_EXPERIMENT_LOG_NAME + 1]; /* of an idea or an op */
+    char name[MGL_EXPERIMENT_LOG_NAME + 1]; /* name of an idea or an op */
     int tried, correct, kept;
-    double mean_gain; /* over all attempts; failed and unmeasured attempts count as 0 */
+    double mean_gain; /* mean over all attempts; failed and unmeasured attempts count as 0 */
     double best_gain;
     int64_t calls, tokens;
 } mgl_play;
@@ -106,7 +106,7 @@ double mgl_experiment_log_fast(const mgl_experiment_log *experiment_log, double 
 
 /* The next op and the ideas for it. */
 typedef struct mgl_experiment_log_choice {
-    mgl_shares shares; /* in the order of mgl_shares_order */
+    mgl_shares shares; /* sorted by mgl_shares_order */
     bool any;          /* true: work on the first op; false: all ops are left */
     mgl_play ideas[MGL_EXPERIMENT_LOG_IDEAS]; /* (idea_count) */
     int idea_count;
