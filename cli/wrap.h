@@ -18,7 +18,8 @@ enum { MGL_CLI_WRAP_HELD = 1024 };
 
 /* Zero-initialize and set `columns` and `put`, or let mgl_cli_wrap_start do that. */
 typedef struct mgl_cli_wrap {
-    int (*columns)(void); /* returns the columns of the terminal now; 0: text is printed unchanged */
+    int (*columns)(
+        void); /* returns the columns of the terminal now; 0: text is printed unchanged */
     bool (*put)(const char *bytes, size_t length);
 
     /* Held back: blanks, and the word after them. */

@@ -43,8 +43,7 @@ typedef struct chat {
     asked flights[MGL_HTTP_MAX_FLIGHTS];
     mgl_proposal ready[READY]; /* (ready_count) queued answers */
     int ready_count;
-    char *
-        lines[HISTORY]; /* ring of the last trials, from `oldest` on */
+    char *lines[HISTORY]; /* ring of the last trials, from `oldest` on */
     int line_count, oldest;
     mgl_proposal best;
     int64_t best_number;

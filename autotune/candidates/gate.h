@@ -19,9 +19,10 @@
 
 /* What a campaign tunes. */
 typedef struct mgl_subject {
-    mgl_config config;      /* config of the model */
-    mgl_planner *planner;   /* makes and checks the programs (mgl_subject_open) */
-    const mgl_graph *graph; /* owned by the planner; specifies what the runner's reference computes */
+    mgl_config config;    /* config of the model */
+    mgl_planner *planner; /* makes and checks the programs (mgl_subject_open) */
+    const mgl_graph
+        *graph; /* owned by the planner; specifies what the runner's reference computes */
     mgl_target target;
     mgl_dtype dtype;
     int capacity;

@@ -41,7 +41,7 @@ typedef struct campaign_early campaign_early;
     X(FLOOR, "floor")                                                                              \
     X(CONTROL, "control")                                                                          \
     X(STORE, "store")                                                                              \
-    X(LEARN, "learn") /* passing trials to the proposers, after a search in progress has ended */                  \
+    X(LEARN, "learn") /* passing trials to the proposers, after a search in progress has ended */  \
     X(PAUSE, "pause") /* deliberate waiting */
 
 typedef enum campaign_stretch {

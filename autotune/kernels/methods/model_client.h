@@ -15,7 +15,8 @@ typedef struct mgl_reply {
     mgl_text content;          /* the answer of the model */
     double retry_after_s;      /* negative: not given by the endpoint */
     double seconds;
-    int64_t tokens_in, tokens_out; /* the token counts are estimates, because the endpoint gave none */
+    int64_t tokens_in,
+        tokens_out; /* the token counts are estimates, because the endpoint gave none */
 } mgl_reply;
 void mgl_reply_clear(mgl_reply *reply);
 

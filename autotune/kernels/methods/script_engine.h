@@ -23,7 +23,8 @@ const char *mgl_step_end_name(mgl_step_end end);
 typedef struct mgl_step_report {
     const mgl_transformation *transformation;
     mgl_step_end end;
-    int calls, evaluated, carried; /* model calls; configurations evaluated; configurations carried */
+    int calls, evaluated,
+        carried; /* model calls; configurations evaluated; configurations carried */
     const mgl_trial_verdict *verdict;
     const char *missing; /* the missing requirement, for MGL_STEP_LEFT_OUT */
     const char *version; /* id of the new version, for MGL_STEP_DONE */

@@ -56,8 +56,9 @@ typedef struct mgl_work_state {
     const mgl_transformation *transformation; /* NULL: a task */
     const char *instruction;                  /* instruction of the task or of the current pass */
     mgl_kernel_region region;
-    int pass, passes; /* number of the current pass, from 1, and of all passes of the transformation */
-    int calls;        /* calls so far */
+    int pass,
+        passes; /* number of the current pass, from 1, and of all passes of the transformation */
+    int calls;  /* calls so far */
 } mgl_work_state;
 mgl_work_state mgl_kernel_session_state(const mgl_kernel_session *bench);
 

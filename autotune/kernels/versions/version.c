@@ -296,7 +296,8 @@ static mgl_status look_branch(const mgl_versions *c, const char *name, char id[M
     if (!status && stands && !mgl_keeper_is_id(id) && !is_original(id))
         status = mgl_fail(err, MGL_BAD_INPUT, name, "the branch names no version");
     if (!status && is_original(id))
-        strcpy(id, mgl_version_original); /* the published name of the original text is accepted too */
+        strcpy(id,
+               mgl_version_original); /* the published name of the original text is accepted too */
     return status;
 }
 
