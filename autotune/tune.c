@@ -185,7 +185,7 @@ static mgl_status read_space(const mgl_tune_request *r, const mgl_target *target
     return status ? status : put_space(&space, out, err);
 }
 
-/* Writes the remaining fields as JSON. */
+/* Writes the settings that have no field of their own in the record, as JSON. */
 static mgl_status write_options(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_json_out to = {0};

@@ -22,9 +22,8 @@
 #define MGL_CAMPAIGN_ERROR 0.05
 #define MGL_FLOOR_SHARE    0.995 /* smaller times than this share of the floor are impossible */
 #define MGL_SUSPICIOUS     2.0   /* speedup above which a second measurement is required */
-#define MGL_REPEAT_OTHER                                                                           \
-    0.05 /* largest difference between the log ratios of its two                                   \
-          * measurements */
+/* largest difference between the log ratios of the two measurements of a suspicious trial */
+#define MGL_REPEAT_OTHER 0.05
 /* pairs of a control for each workload, at most; noisy workloads need more than 64 */
 #define MGL_CONTROL_PAIRS 256
 #define MGL_UNBOUNDED     100.0 /* end of an interval that the pairs cannot bound */

@@ -14,7 +14,7 @@ typedef struct report_point {
     int64_t number;
     float value, lo, hi; /* a measured trial has an interval [lo, hi]; a prediction has three equal
                           * values */
-    float gain;          /* relative to the incumbent of its time */
+    float gain;          /* relative to the incumbent at the time of the trial */
     mgl_outcome outcome;
     bool measured, kept, control;
 } report_point;

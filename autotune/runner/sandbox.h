@@ -1,5 +1,5 @@
 /*
- * The sandbox of a worker, which it enters for good. Two Linux mechanisms enforce it: seccomp
+ * The sandbox of a worker. A worker cannot leave it. Two Linux mechanisms enforce it: seccomp
  * rejects system calls (sockets, programs, other processes, mounts), and Landlock rejects file
  * access. A rejected operation fails with an error and does not end the process, so libraries that
  * try one continue.

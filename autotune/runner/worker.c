@@ -1,7 +1,7 @@
 /*
  * The worker process: executes candidates, computes references or compiles kernels for a runner. It
- * reads requests from a socket one after the other, answers each, and decides nothing. protocol.h
- * describes the requests.
+ * reads requests from a socket one after the other, and answers each. protocol.h describes the
+ * requests.
  *
  * A worker owns a paired benchmark (eval/paired_bench.h): a device context with the incumbent, the
  * candidate and their kernels. If the runner ends, the worker ends too: by PR_SET_PDEATHSIG of the

@@ -1,9 +1,9 @@
 /*
  * Asynchronous search for the next proposal while a candidate is measured. Pricing programs takes
- * 0.1 s or more of processor time, and lowering and proving as long; without this thread the device
- * would be idle meanwhile. At most one search runs. It needs a runner that compiles kernels for a
- * device, a campaign with one worker, and proposers that are all `apart` (proposer.h). Such a
- * proposal does not know the result of the current trial.
+ * 0.1 s or more of processor time, and lowering and proving as long; without this thread the
+ * device would be idle meanwhile. At most one search runs. It requires a runner that compiles
+ * kernels for a device, a campaign with one worker, and proposers that are all `apart`
+ * (proposer.h). A proposal found this way is made without the result of the current trial.
  *
  * The search runs on its own thread. The thread is joined before any proposer learns, proposes or
  * closes.

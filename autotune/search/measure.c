@@ -146,7 +146,7 @@ static void note_disturbance(mgl_measurement *m)
         dropped, pairs);
 }
 
-/* Ends a hopeless trial: it is significantly slower, or its gain is too small. */
+/* Ends a trial whose candidate is significantly slower or gains too little. */
 static void give_up(mgl_measurement *m, mgl_pair_stage stage)
 {
     const mgl_trial *trial = m->trial;
@@ -160,7 +160,7 @@ static void give_up(mgl_measurement *m, mgl_pair_stage stage)
                        100 * expm1(trial->gain_hi), trial->pair_count);
 }
 
-/* Takes the pairs of a stage, and ends the trial if they are unusable or leave no hope. */
+/* Takes the pairs of a stage, and ends the trial if the pairs are unusable or show too little gain. */
 static mgl_status look(mgl_measurement *m, mgl_pair_stage stage, mgl_error *err)
 {
     mgl_trial *trial = m->trial;

@@ -1,13 +1,13 @@
 /*
  * Paired measurement of a candidate against the incumbent: the one protocol of campaigns and of
- * micro-kernel trials (sequential testing with paired launches). Stages in order: a screen, a
- * second look at survivors, and the decision on fresh pairs. The number of pairs of a stage is
- * fixed in advance. A stage may end a hopeless candidate. A gain that is implausibly large is
- * measured again in a fresh process. A time below the time to stream the candidate's bytes is
- * withheld.
+ * micro-kernel trials (sequential testing with paired launches). The stages are a screen, a second
+ * stage with more pairs, and the decision on fresh pairs. The number of pairs of a stage is fixed
+ * in advance. The first two stages end a candidate that is slower or gains too little. A gain that
+ * is implausibly large is measured again in a fresh process. A time below the time to stream the
+ * candidate's bytes is withheld.
  *
  * A runner (runner/runner.h) launches the pairs. The statistics and the rules are in judge.h. The
- * caller sets who is measured and reads the results from the trial.
+ * caller sets the candidate and reads the results from the trial.
  */
 #ifndef MGL_AUTOTUNE_SEARCH_MEASURE_H
 #define MGL_AUTOTUNE_SEARCH_MEASURE_H

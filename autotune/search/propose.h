@@ -16,7 +16,7 @@
 #include "autotune/search/proposer.h"
 
 enum {
-    MGL_LINEAGE_MOVES = 12, /* limit of moves between a program and its config */
+    MGL_LINEAGE_MOVES = 12, /* limit of the moves that a program has beyond its config */
     MGL_SETTLED = 20 /* trials without an improvement, after which small steps are preferred */
 };
 
@@ -51,7 +51,7 @@ typedef struct mgl_search {
     mgl_schedule_config start;
     double start_predicted;     /* us; 0: not predicted */
     int numbers[MGL_MAX_KNOBS]; /* (space.count) config knob of each knob in the space */
-    mgl_known *known;           /* (known_count) in the order of learning */
+    mgl_known *known;           /* (known_count) the learned trials, in the order of learning */
     size_t known_count, known_capacity;
     /* (known_count) indices into `known`, sorted by trial number; `known` itself is not sorted if
      * several workers run trials */
@@ -91,7 +91,7 @@ const mgl_known *mgl_search_incumbent(const mgl_search *search);
 /* Whether the start is poor, so that large changes are useful: a much better program was found, or
  * the speed of the start is unknown. */
 bool mgl_search_is_far(const mgl_search *search);
-/* Whether moves are useful now. Far from the optimum, knobs gain more. */
+/* Whether moves are useful now. If the start is poor, knob changes gain more. */
 bool mgl_search_wants_moves(const mgl_search *search);
 /* Whether the predicted time of a program with this parent (NULL: the start) is within
  * MGL_SCREEN_MARGIN. `predicted` 0: not predicted, passes. */

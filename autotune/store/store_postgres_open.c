@@ -89,7 +89,7 @@ static mgl_status take_names(mgl_store *store, mgl_error *err)
 
 static mgl_status connect(mgl_store *store, const char *url, mgl_error *err)
 {
-    /* If a keyword appears twice, the later value is used. */
+    /* libpq uses the later value if a keyword appears twice */
     const char *const keywords[] = {"fallback_application_name", "connect_timeout",
                                     "tcp_user_timeout",          "dbname",
                                     "client_encoding",           NULL};

@@ -55,7 +55,7 @@ void mgl_page_put_escaped(mgl_text *out, const char *text, const char *marked, c
     }
 }
 
-/* Appends what a mark of the template stands for. @tables@ stands for the tables. */
+/* Appends the text that replaces a mark of the template. @tables@ is replaced by the tables. */
 static void put_mark(mgl_text *out, const struct format *format, const char *mark, size_t length,
                      const char *date)
 {

@@ -88,7 +88,7 @@ static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
     mgl_json_out_close_object(out);
 }
 
-/* The second machine, compared with the first. */
+/* Writes the times of the second machine (--also) and the comparison of its results with the first. */
 static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
@@ -105,7 +105,7 @@ static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
-/* The machine with sampling, compared with greedy decoding. */
+/* Writes the times of the machine with sampling, compared with greedy decoding. */
 static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
                       const mgl_bench_result *result)
 {
@@ -122,7 +122,7 @@ static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
-/* The requested case, and the resulting program. */
+/* Writes the requested case, and the facts of the program that was made for it. */
 static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
@@ -149,7 +149,7 @@ static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_string(out, "note", result->note[0] ? result->note : NULL);
 }
 
-/* How the machine split the prompt into chunks, and the resulting rates. */
+/* Writes how the machine split the prompt into epochs, and the resulting token rates. */
 static void put_prompt(mgl_json_out *out, const mgl_bench_result *result)
 {
     mgl_json_out_int(out, "rows", result->rows);
@@ -159,7 +159,7 @@ static void put_prompt(mgl_json_out *out, const mgl_bench_result *result)
                       mgl_bench_prompt_rate(result, result->baseline.median));
 }
 
-/* Bytes, and the two baselines. */
+/* Writes the bytes that were read, and the two baselines. */
 static void put_yardsticks(mgl_json_out *out, const mgl_bench_result *result)
 {
     double rate = mgl_bench_rate(result->bytes, result->machine.median);

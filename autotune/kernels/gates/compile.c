@@ -67,7 +67,7 @@ static mgl_status start(const mgl_kernel_options *options, mgl_process **out, mg
     if (!status || status == MGL_INTERRUPTED || status == MGL_NO_MEMORY)
         return status;
     if (err)
-        err->code = MGL_SYSTEM; /* whatever the worker failed at */
+        err->code = MGL_SYSTEM; /* replaces the code of any other failure */
     return MGL_SYSTEM;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Guard of micro-kernels: reports all findings in a text, and tests itself. The gates (kernel.h)
- * stop at the first fault, but an author wants to read all of them. The self-test plants known
+ * stop at the first fault; the guard reports all of them to the author. The self-test plants known
  * tricks into texts of units and into PTX modules and checks that the gates reject them. The
  * command line and the agents' tools call it.
  */

@@ -61,7 +61,7 @@ static bool is_base(const mgl_kernel_unit *unit, const char *hash)
     char own[MGL_SHA256_HEX], bytes[MGL_SHA256_HEX];
     const char *text = mgl_kernel_unit_text(unit, &length);
     hash_own(unit, own);
-    mgl_keeper_name(text, length, bytes); /* format of older folders */
+    mgl_keeper_name(text, length, bytes); /* older folders contain the hash of the bytes */
     return !strcmp(hash, own) || !strcmp(hash, bytes);
 }
 

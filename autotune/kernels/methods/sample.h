@@ -1,7 +1,8 @@
 /*
- * Points of a small space of tunables. Each axis has rising values. If all points fit, all are
- * listed; else the corners and random points drawn from a seed. No point occurs twice, and the same
- * seed gives the same points. The tunable search (configurations.c) calls it.
+ * Points of a small space of tunables. The values of each axis are sorted in ascending order. If
+ * all points fit into the output, all are listed; else the corners, and random points drawn from a
+ * seed. No point occurs twice, and the same seed gives the same points. The tunable search
+ * (configurations.c) calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_SAMPLE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_SAMPLE_H

@@ -7,7 +7,7 @@
 
 enum { MAX_FILE = 1 << 20, MAX_NAME = 64, MAX_TUNABLE = 31 };
 
-/* The file's JSON tree, for messages, and the error to fill. */
+/* State of the parser: the file's JSON tree, and the error to fill. */
 typedef struct reader {
     const mgl_json *json;
     mgl_error *err;

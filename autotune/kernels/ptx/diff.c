@@ -25,7 +25,7 @@ static bool same_values(span a, span b, bool counts)
         return false;
     for (size_t i = 0; i < a.to - a.from; i++) {
         const mgl_ptx_fact *x = &a.facts[a.from + i], *y = &b.facts[b.from + i];
-        bool number = !*x->value; /* the count is the value */
+        bool number = !*x->value; /* a numeric feature: the count is its value */
         if (strcmp(x->value, y->value) != 0 || ((counts || number) && x->count != y->count))
             return false;
     }

@@ -13,8 +13,7 @@
 typedef struct mgl_ptx_form {
     int64_t constant; /* additive constant; the whole value if everything else is 0 */
     int64_t thread, lane, warp;
-    int64_t part; /* factor of a value made of some bits of the thread, lane or warp number: tid &
-                   * 7, lane / 4 */
+    int64_t part; /* factor of a value made of some bits of the thread number, such as tid & 7 */
     bool swizzled;
     bool base;  /* parameters or the grid position are added; they are equal for all threads of a
                  * block */

@@ -46,7 +46,7 @@ static mgl_status write_line(const mgl_versions *c, const char *below, const cha
     return status ? status : mgl_output_write_file(path, text, (size_t)length, err);
 }
 
-/* The line of a file; *stands false: the file does not exist. */
+/* Reads the single line of a file. *stands: whether the file exists. */
 static mgl_status read_line(const mgl_versions *c, const char *below, const char *name, char *line,
                             size_t size, bool *stands, mgl_error *err)
 {
