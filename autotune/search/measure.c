@@ -160,7 +160,8 @@ static void give_up(mgl_measurement *m, mgl_pair_stage stage)
                        100 * expm1(trial->gain_hi), trial->pair_count);
 }
 
-/* Takes the pairs of a stage, and ends the trial if the pairs are unusable or show too little gain. */
+/* Takes the pairs of a stage, and ends the trial if the pairs are unusable or show too little gain.
+ */
 static mgl_status look(mgl_measurement *m, mgl_pair_stage stage, mgl_error *err)
 {
     mgl_trial *trial = m->trial;

@@ -13,7 +13,7 @@
 
 #define LEAST_GAIN 1e-4 /* smallest gain in the log value that counts as an improvement */
 /* if the start was improved by more than this in the log value, it is called poor */
-#define POOR 0.1
+#define POOR       0.1
 #define BETTER     1e-3 /* a smaller gain in the log value does not end a plateau */
 #define MUCH       0.1  /* a gain in the log value that counts as large */
 #define DEVIATIONS 3.92 /* width of a trial's interval in standard deviations */

@@ -88,7 +88,8 @@ static void put_prediction(mgl_json_out *out, const mgl_bench_result *result)
     mgl_json_out_close_object(out);
 }
 
-/* Writes the times of the second machine (--also) and the comparison of its results with the first. */
+/* Writes the times of the second machine (--also) and the comparison of its results with the first.
+ */
 static void put_also(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
