@@ -27,6 +27,11 @@ static const mgl_weight_format formats[] = {
     {.code = MGL_CODE_INT4, .scales = MGL_BF16, .group = 64, .group_rows = 1},
     {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 128, .group_rows = 1, .zeros = true},
     {.code = MGL_CODE_INT4, .scales = MGL_F32, .group = 48, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 16, .group_rows = 1},
+    {.code = MGL_CODE_INT4, .scales = MGL_F32, .group_rows = 1},
+    {.code = MGL_CODE_INT8, .scales = MGL_F32, .group = 1024, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_INT8, .scales = MGL_BF16, .group = 32, .group_rows = 32, .zeros = true},
+    {.code = MGL_CODE_E4M3, .scales = MGL_BF16, .group = 80, .group_rows = 1},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32},
 };
@@ -161,7 +166,7 @@ static float set_scale(struct problem *p, int64_t row, int64_t group, int *zero)
     mgl_convert(scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, &drawn, MGL_F32, 1);
     mgl_convert(&scale, MGL_F32, scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, 1);
     if (f.zeros) {
-        *zero = (int)(row * 7 + group * 3) % (1 << bits_of(p));
+        *zero = (int)(of * 7 + group * 3) % (1 << bits_of(p));
         scales[p->groups * rows * (int64_t)mgl_dtype_size(f.scales) + at] = (char)*zero;
     }
     return scale;

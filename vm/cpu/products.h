@@ -8,7 +8,8 @@
  * call. Product k is added to partial sum k mod 16, in increasing k. The 16 partial sums are then
  * added pairwise: those 8 apart, then 4, 2 and 1. The vector sets use fused multiply-add and agree
  * bitwise with each other, except for NaN payloads. The plain set does not fuse and agrees bitwise
- * with mgl_dot.
+ * with mgl_dot. Scaled weights are rounded to f32 before the product: (code - zero) * scale. Scales
+ * of e4m3 codes must be below 2^120.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_H
 #define MGL_VM_CPU_PRODUCTS_H

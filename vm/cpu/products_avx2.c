@@ -12,26 +12,32 @@ static inline struct tile panel_tile(int rows)
     return (struct tile){.weights = rows == 1 ? 8 : 4, .parts = 1, .rows = rows};
 }
 
+static inline bool is_scaled_code(mgl_weight_code code)
+{
+    return mgl_weight_code_get(code)->scaled;
+}
+
 /* For one row, both vectors of a weight row: tape data may leave the L1 cache before a second
- * pass. */
+ * pass. Scales and constants of scaled codes need registers, too. */
 static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
-    const bool scaled = mgl_weight_code_get(code)->scaled;
-    return (struct tile){
-        .weights = scaled && rows == 1 ? 2 : 4, .parts = rows == 1 ? 2 : 1, .rows = rows};
+    return (struct tile){.weights = is_scaled_code(code) && rows == 1 ? 2 : 4,
+                         .parts = rows == 1 ? 2 : 1,
+                         .rows = rows};
 }
 
 /* Up to this many rows, a panel does not pay off. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return mgl_weight_code_get(code)->scaled ? 2 : code == MGL_CODE_F32 ? 1 : 3;
+    return is_scaled_code(code) ? 2 : code == MGL_CODE_F32 ? 1 : 3;
 }
 
-/* For one row, two passes follow each other closely and read memory almost in order. */
+/* For one row, two passes follow each other closely and read memory almost in order. Passes over
+ * scaled codes are slower than memory, and prepare scales. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = code == MGL_CODE_F32 ? 1 : mgl_weight_code_get(code)->scaled ? 8 : 2;
-    return rows == 1 ? least : 8;
+    int least = code == MGL_CODE_F32 ? 1 : 2;
+    return rows == 1 && !is_scaled_code(code) ? least : MGL_TAPE_RUN;
 }
 
 #define IN_REGISTER(v) __asm__("" : "+x"(v))
@@ -72,6 +78,7 @@ static inline vector load_f16(const void *from)
     return _mm256_cvtph_ps(_mm_loadu_si128(from));
 }
 
+/* Scales and zero points suffice. */
 struct table {
     char none;
 };

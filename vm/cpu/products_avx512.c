@@ -12,27 +12,32 @@ static inline struct tile panel_tile(int rows)
     return (struct tile){.weights = 8, .parts = 1, .rows = rows};
 }
 
-/* One row takes two passes: see tape_run. */
+static inline bool is_scaled_code(mgl_weight_code code)
+{
+    return mgl_weight_code_get(code)->scaled;
+}
+
+/* One row of unscaled codes takes two passes: see tape_run. A pass over codes of 4 bits has two
+ * vectors of nibbles for each weight row, and two rows of scaled codes have as many scales. */
 static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
-    const bool scaled = mgl_weight_code_get(code)->scaled;
-    if (code == MGL_CODE_INT4)
-        return (struct tile){.weights = 4, .parts = 1, .rows = rows};
-    return (struct tile){.weights = (rows == 1) != scaled ? 4 : 8, .parts = 1, .rows = rows};
+    const bool few = code == MGL_CODE_INT4 || (rows == 1) != is_scaled_code(code);
+    return (struct tile){.weights = few ? 4 : 8, .parts = 1, .rows = rows};
 }
 
 /* With few rows, on-the-fly conversion of 16-bit weights costs almost nothing; a panel would cost
  * more. */
 static inline int tape_rows(mgl_weight_code code)
 {
-    return mgl_weight_code_get(code)->scaled ? 2 : code == MGL_CODE_F32 ? 3 : 6;
+    return is_scaled_code(code) ? 2 : code == MGL_CODE_F32 ? 3 : 6;
 }
 
 /* For one row, a pass at full speed interferes with its own prefetches. Short passes, which store
- * and load the sums for each block, read memory 5 to 8 % faster (measured on Zen 5). */
+ * and load the sums for each block, read memory 5 to 8 % faster (measured on Zen 5). Passes over
+ * scaled codes are slower than memory, and prepare scales. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
-    return rows == 1 && !mgl_weight_code_get(code)->scaled ? 1 : 8;
+    return rows == 1 && !is_scaled_code(code) ? 1 : MGL_TAPE_RUN;
 }
 
 #define IN_REGISTER(v) __asm__("" : "+v"(v))

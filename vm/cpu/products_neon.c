@@ -26,11 +26,12 @@ static inline int tape_rows(mgl_weight_code code)
     return 2;
 }
 
-/* For one row, two passes follow each other closely and read memory almost in order. */
+/* For one row, two passes follow each other closely and read memory almost in order. Passes over
+ * scaled codes are slower than memory, and prepare scales. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
-    int least = code == MGL_CODE_F32 ? 1 : mgl_weight_code_get(code)->scaled ? MGL_TAPE_RUN : 2;
-    return rows == 1 ? least : MGL_TAPE_RUN;
+    int least = code == MGL_CODE_F32 ? 1 : 2;
+    return rows == 1 && !mgl_weight_code_get(code)->scaled ? least : MGL_TAPE_RUN;
 }
 
 #define IN_REGISTER(v) __asm__("" : "+w"(v))
@@ -70,6 +71,7 @@ static inline vector load_f16(const void *from)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 }
 
+/* Scales and zero points suffice. */
 struct table {
     char none;
 };

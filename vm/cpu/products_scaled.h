@@ -15,6 +15,12 @@ ALWAYS_INLINE float unit_of(mgl_weight_code code)
     return code == MGL_CODE_E4M3 ? 0x1p8f : 1;
 }
 
+/* The zero point without stored zero points, plus the base. */
+ALWAYS_INLINE vector zero_of(mgl_weight_code code)
+{
+    return spread(BYTE_BASE + (float)mgl_weight_code_zero(code));
+}
+
 enum {
     /* Groups of a run, which may begin and end inside one. */
     RUN_GROUPS = MGL_TAPE_RUN * MGL_FORMAT_COLUMNS / MGL_GROUP_UNIT + 1
@@ -35,25 +41,50 @@ ALWAYS_INLINE vector load_scales(const char *from, mgl_dtype dtype)
                                : load((const float *)(const void *)from);
 }
 
-/* Converts the scales and zero points of a group. */
-ALWAYS_INLINE void convert_group(const mgl_matrix *w, const char *scales, int64_t group,
-                                 struct scale_group *to)
+/* Stores 8 values, of which only the first is set if all rows share it. */
+ALWAYS_INLINE void store_rows(float *to, const vector *values, bool shared)
 {
-    const mgl_dtype dtype = w->format.scales;
-    const int64_t size = dtype == MGL_F32 ? sizeof(float) : sizeof(uint16_t);
-    const int64_t rows = mgl_tape_scale_rows(w->format);
-    const vector unit = spread(unit_of(w->format.code));
+#pragma GCC unroll 16
     for (int i = 0; i < GROUP; i += LANES)
-        store(to->scale + i, unit * load_scales(scales + (group * rows + i) * size, dtype));
-    for (int i = 0; i < GROUP && rows == 1; i += LANES)
-        store(to->scale + i, spread(to->scale[0]));
-    const vector zero = spread(BYTE_BASE + (float)mgl_weight_code_zero(w->format.code));
-    const char *zeros = scales + w->groups * rows * size + group * rows;
-    for (int i = 0; i < GROUP; i += LANES)
-        store(to->zero + i, w->format.zeros ? load_bytes(zeros + i) : zero);
+        store(to + i, values[i / LANES]);
+    for (int i = 0; i < GROUP && shared; i += LANES)
+        store(to + i, spread(to[0]));
 }
 
-/* Prefetches the scales of the groups [lo, hi). The caches load few zero points without. */
+/* Converts the scales and zero points of the groups [lo, hi). Columns past the last group, where x
+ * is zero, have its scales. A vector may reach into the next row of `to`, which is stored later. */
+ALWAYS_INLINE void convert_groups(const mgl_matrix *w, const char *scales, mgl_dtype dtype,
+                                  bool zeros, int64_t lo, int64_t hi, struct scale_group *to)
+{
+    const int64_t size = dtype == MGL_F32 ? sizeof(float) : sizeof(uint16_t);
+    const int64_t rows = mgl_tape_scale_rows(w->format);
+    const vector unit = spread(unit_of(w->format.code)), base = zero_of(w->format.code);
+    vector values[GROUP];
+    for (int64_t group = lo; group < hi; group++, to++) {
+        const int64_t at = (group < w->groups ? group : w->groups - 1) * rows;
+#pragma GCC unroll 16
+        for (int i = 0; i < GROUP; i += LANES)
+            values[i / LANES] = unit * load_scales(scales + (at + i) * size, dtype);
+        store_rows(to->scale, values, rows == 1);
+#pragma GCC unroll 16
+        for (int i = 0; i < GROUP; i += LANES)
+            values[i / LANES] =
+                zeros ? load_bytes(scales + w->groups * rows * size + at + i) : base;
+        store_rows(to->zero, values, rows == 1 && zeros);
+    }
+}
+
+/* The same for the format of the matrix. */
+ALWAYS_INLINE void convert_dtype(const mgl_matrix *w, const char *scales, mgl_dtype dtype,
+                                 int64_t lo, int64_t hi, struct scale_group *to)
+{
+    if (w->format.zeros)
+        convert_groups(w, scales, dtype, true, lo, hi, to);
+    else
+        convert_groups(w, scales, dtype, false, lo, hi, to);
+}
+
+/* Prefetches the scales of the groups [lo, hi), but not their few zero points. */
 ALWAYS_INLINE void ask_scales(const mgl_matrix *w, const char *scales, int64_t lo, int64_t hi)
 {
     const int64_t each = mgl_tape_scale_rows(w->format) * (int64_t)mgl_dtype_size(w->format.scales);
@@ -62,25 +93,27 @@ ALWAYS_INLINE void ask_scales(const mgl_matrix *w, const char *scales, int64_t l
 }
 
 /* Converts the scales of the columns [lo, hi) of the row group at `group`, and prefetches those of
- * the next. Row factors are not on
- * the tape: their scale here is 1. Columns past the last group, where x is zero, have its scales.
- */
+ * the next row group. Row factors are not on the tape: their scale here is 1. */
 static void convert_scales(const mgl_matrix *w, const char *group, const char *next, int64_t lo,
                            int64_t hi, struct scales *to)
 {
     to->size = w->format.group == MGL_GROUP_ALL ? INT32_MAX : w->format.group;
-    const int64_t first = lo / to->size, last = (hi - 1) / to->size;
+    const int64_t first = lo / to->size, end = (hi - 1) / to->size + 1;
     to->end = (first + 1) * to->size;
-    if (w->groups)
-        ask_scales(w, next + w->scales, first, last + 1);
-    for (int64_t i = first; i <= last; i++)
-        if (w->groups)
-            convert_group(w, group + w->scales, i < w->groups ? i : w->groups - 1,
-                          &to->groups[i - first]);
-    for (int i = 0; i < GROUP && !w->groups; i++) {
-        to->groups->scale[i] = unit_of(w->format.code);
-        to->groups->zero[i] = BYTE_BASE + (float)mgl_weight_code_zero(w->format.code);
+    if (!w->groups) {
+        for (int i = 0; i < GROUP; i += LANES)
+            store(to->groups->scale + i, spread(unit_of(w->format.code)));
+        for (int i = 0; i < GROUP; i += LANES)
+            store(to->groups->zero + i, zero_of(w->format.code));
+        return;
     }
+    ask_scales(w, next + w->scales, first, end);
+    if (w->format.scales == MGL_F16)
+        convert_dtype(w, group + w->scales, MGL_F16, first, end, to->groups);
+    else if (w->format.scales == MGL_BF16)
+        convert_dtype(w, group + w->scales, MGL_BF16, first, end, to->groups);
+    else
+        convert_dtype(w, group + w->scales, MGL_F32, first, end, to->groups);
 }
 
 /* The group of columns that a pass over a run has reached. */

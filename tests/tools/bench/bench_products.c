@@ -87,8 +87,11 @@ static const mgl_weight_format formats[] = {
     {.code = MGL_CODE_F16},
     {.code = MGL_CODE_INT8, .scales = MGL_F32, .group_rows = 1},
     {.code = MGL_CODE_INT8, .scales = MGL_F16, .group = 32, .group_rows = 1},
+    {.code = MGL_CODE_INT8, .scales = MGL_F16, .group = 128, .group_rows = 1},
+    {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 32, .group_rows = 1},
     {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 128, .group_rows = 1},
     {.code = MGL_CODE_INT4, .scales = MGL_BF16, .group = 64, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group_rows = 1},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
