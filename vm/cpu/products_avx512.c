@@ -89,7 +89,7 @@ static inline struct table table_of(mgl_weight_code code, const struct scale_gro
         return (struct table){zero()};
     const vector codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const vector numbers =
-        _mm512_sub_ps(_mm512_add_ps(codes, spread(0x1p23f)), spread(group->zero[i]));
+        _mm512_sub_ps(_mm512_add_ps(codes, spread(MGL_BYTE_BASE)), spread(group->zero[i]));
     return (struct table){_mm512_mul_ps(numbers, spread(group->scale[i]))};
 }
 

@@ -1,13 +1,11 @@
 /*
  * Scales of the vector sets (products_vector.h). The scales and zero points of a run are converted
  * to f32 once. A pass over the run then prepares those of its rows where a group of columns begins.
- * A weight is (code - zero) * scale, rounded once, in every set.
+ * A weight is (code - zero) * scale, rounded once, in every set. products_vector.h includes this
+ * file after its constants.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_SCALED_H
 #define MGL_VM_CPU_PRODUCTS_SCALED_H
-
-/* The f32 2^23. An integer below it, as the lower bits, is added to it. */
-#define BYTE_BASE 0x1p23f
 
 /* The factor of scales. Sets convert e4m3 codes to the number times 2^-8. */
 ALWAYS_INLINE float unit_of(mgl_weight_code code)
@@ -18,7 +16,7 @@ ALWAYS_INLINE float unit_of(mgl_weight_code code)
 /* The zero point without stored zero points, plus the base. */
 ALWAYS_INLINE vector zero_of(mgl_weight_code code)
 {
-    return spread(BYTE_BASE + (float)mgl_weight_code_zero(code));
+    return spread(MGL_BYTE_BASE + (float)mgl_weight_code_zero(code));
 }
 
 enum {
@@ -118,15 +116,10 @@ static void convert_scales(const mgl_matrix *w, const char *group, const char *n
 
 /* The group of columns that a pass over a run has reached. */
 struct scale_cursor {
-    const struct scale_group *group;
-    int64_t end; /* the column after the group */
+    const struct scale_group *group; /* NULL: none */
+    int64_t end;                     /* the column after the group */
     struct table tables[GROUP];
 };
-
-ALWAYS_INLINE struct scale_cursor start_scales(const struct scales *scales, int64_t k)
-{
-    return (struct scale_cursor){.group = scales->groups - 1, .end = k};
-}
 
 /* Goes on to column k, for rows [first, first + count). */
 ALWAYS_INLINE void next_scales(const struct scales *scales, mgl_weight_code code, int64_t k,
@@ -134,8 +127,8 @@ ALWAYS_INLINE void next_scales(const struct scales *scales, mgl_weight_code code
 {
     if (k < at->end)
         return;
-    at->group++;
-    at->end = at->group == scales->groups ? scales->end : at->end + scales->size;
+    at->end = at->group ? at->end + scales->size : scales->end;
+    at->group = at->group ? at->group + 1 : scales->groups;
 #pragma GCC unroll 16
     for (int i = 0; i < count; i++)
         at->tables[i] = table_of(code, at->group, first + i);

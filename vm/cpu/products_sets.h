@@ -31,8 +31,11 @@ struct tile {
     int weights, parts, rows;
 };
 
-/* The scales of a group of columns, times unit_of(code), and its zero points, plus 2^23
- * (products_scaled.h). */
+/* The f32 2^23. Its lower bits hold an integer that is added to it. */
+#define MGL_BYTE_BASE 0x1p23f
+
+/* The scales of a group of columns, times unit_of(code) (products_scaled.h), and its zero points,
+ * plus MGL_BYTE_BASE. */
 struct scale_group {
     float scale[MGL_ROW_GROUP], zero[MGL_ROW_GROUP];
 };

@@ -58,6 +58,10 @@ enum {
 
 #include "vm/cpu/products_scaled.h"
 
+/* Loops over arrays of vectors are unrolled completely, so that the vectors stay in registers. The
+ * pragma needs a number above the iterations: GCC unrolls a loop with as many iterations too late.
+ */
+
 /* A run of k blocks of one row group, multiplied by rows of x. */
 struct run {
     const char *blocks;   /* the row group or a panel */
@@ -163,7 +167,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
-    struct scale_cursor scales = start_scales(run->scales, (int64_t)run->lo * columns_of(code));
+    struct scale_cursor scales = {.group = NULL};
 #pragma GCC unroll 16
     for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
@@ -265,7 +269,7 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
 
 ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, float *panel)
 {
-    struct scale_cursor scales = start_scales(run->scales, (int64_t)run->lo * columns_of(code));
+    struct scale_cursor scales = {.group = NULL};
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, run->place, b);
 #pragma GCC unroll 16
