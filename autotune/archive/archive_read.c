@@ -217,7 +217,7 @@ static void read_shape(reader *r, const cJSON *shape, mgl_archive *out)
     cJSON_free(text);
 }
 
-/* Checks texts that have a meaning. */
+/* Checks the required texts of a campaign, and parses its dtype, target, workloads and name. */
 static void check_campaign(reader *r, mgl_archive *out)
 {
     enum { MOST_POSITIONS = 1 << 28 };

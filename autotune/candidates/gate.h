@@ -1,9 +1,9 @@
 /*
- * The gates before the device: how a proposal becomes a candidate. A proposal is parsed or lowered,
- * its moves are applied, and the program gets a digest. The validator proves it including its
- * meaning. The cost model predicts its time, which screens and never accepts. The gates are pure
- * functions: the same subject and proposal give the same candidate. Called by the campaign loop,
- * the proposers and tune.c.
+ * The gates before the device: how a proposal becomes a candidate. A proposal is parsed or
+ * lowered, its moves are applied, and the program gets a digest. The validator proves the program
+ * including its meaning. The cost model predicts its time; a prediction may reject a candidate,
+ * but never keeps one. The gates are pure functions: the same subject and proposal give the same
+ * candidate. Called by the campaign loop, the proposers and tune.c.
  */
 #ifndef MGL_AUTOTUNE_CANDIDATES_GATE_H
 #define MGL_AUTOTUNE_CANDIDATES_GATE_H

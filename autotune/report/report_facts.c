@@ -1,8 +1,8 @@
 /*
- * Collects the data of a report in one pass over a campaign's trials. Values are chained (chain.h):
- * each trial was measured against the incumbent of its time, and the sum of the log ratios is the
- * value relative to the default. A trial without a measurement has its predicted value relative to
- * the predicted default, and is marked as predicted everywhere.
+ * Collects the data of a report in one pass over a campaign's trials. Values are chained
+ * (chain.h): each trial was measured against the incumbent at that time, and the sum of the log
+ * ratios is the value relative to the default. A trial without a measurement has its predicted
+ * value relative to the predicted default, and is marked as predicted everywhere.
  *
  * An effect is the result of a change: each trial is compared with its parent, knob by knob and
  * move by move.

@@ -12,7 +12,7 @@ int mgl_sandbox_refuse_calls(void);
  * nothing. */
 void mgl_sandbox_drop_rights(void);
 
-/* sandbox_files.c: Landlock; its ABI to *abi */
+/* sandbox_files.c: Landlock. *abi becomes the Landlock ABI version. */
 int mgl_sandbox_look_files(int *abi);
 int mgl_sandbox_refuse_files(const mgl_sandbox_options *options, int *abi);
 

@@ -1,6 +1,6 @@
 /*
  * The chain of incumbents, replayed from trials in order. Each trial was measured against the
- * incumbent of its time, so its gain is relative to that incumbent. A trial that was later
+ * incumbent at that time, so its gain is relative to that incumbent. A trial that was later
  * quarantined (record.h) was the incumbent until then. From that point the last correct kept trial
  * before it is the incumbent again. Used by propose.c and by the reports.
  */

@@ -20,7 +20,7 @@ enum {
     MEMBERS = MGL_MOST_RANKED,
     PLATEAU = 40,     /* trials without an improvement that end a basin */
     SCATTERED = 12,   /* trials around a poor start before children are made */
-    FOUNDERS = 4,     /* members that a later basin needs before it reproduces */
+    FOUNDERS = 4,     /* members that a later basin needs before children are made */
     LEAST_JUMP = 4,   /* knobs that a hop changes, at least */
     MOST_JUMP = 8,    /* knobs that a hop changes, at most */
     MOST_MOVES = 3,   /* moves that a child appends, at most */

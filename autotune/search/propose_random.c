@@ -1,8 +1,8 @@
 /*
- * Random search: configs with every knob drawn from its values, among those that fit; every fourth
- * also has one to four moves. If the device has costs, drafts without promise are drawn again, with
- * half as many changed knobs after every third priced draw. It learns only which configs were
- * tried. It is the baseline for the other proposers.
+ * Random search: configs with every knob drawn from its values, among those that fit. Every fourth
+ * proposal also has one to four moves. If the device has costs, a draft that is predicted to be
+ * too slow is drawn again, with half as many changed knobs after every third priced draw. The
+ * proposer learns only which configs were tried. It is the baseline for the other proposers.
  */
 #include "autotune/search/propose.h"
 

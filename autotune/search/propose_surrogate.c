@@ -1,9 +1,9 @@
 /*
- * Surrogate: Bayesian optimization. Proposes the candidate with the largest expected improvement by
- * the model of surrogate.h, among candidates from random draws and hill climbing. If the device has
- * costs, the best are priced by the cost model, and the final score uses the prediction corrected
- * by the modeled error. From a good start the candidates are local steps (propose_near.c), with
- * some of the wider ones once local steps stop helping.
+ * Surrogate: Bayesian optimization. Proposes the candidate with the largest expected improvement
+ * by the model of surrogate.h, among candidates from random draws and hill climbing. If the device
+ * has costs, the cost model prices the best candidates, and the final score uses its prediction,
+ * corrected by the modeled error. If the start is good, the candidates are local steps
+ * (propose_near.c). Wider candidates are added when local steps stop helping.
  */
 #include "autotune/search/surrogate.h"
 
@@ -44,7 +44,7 @@ static void best_clear(struct best *best)
     best->count = 0;
 }
 
-/* Takes the candidate over, or releases it. */
+/* Adds the candidate to the best ones if it is good enough; else releases it. */
 static void consider(struct best *best, candidate *c)
 {
     int at = best->count;
@@ -306,9 +306,9 @@ static mgl_status choose_far(const mgl_surrogate *s, const mgl_surrogate_fit *f,
     return status;
 }
 
-/* Whether to try wide candidates besides local steps. From a poor start: always. With few own
- * trials and with configs of earlier campaigns: with probability 1/2. Otherwise, after local steps
- * have stopped helping: with probability 1/4. */
+/* Whether to try wide candidates besides local steps. If the start is poor: always. If this
+ * campaign has few trials and earlier campaigns have configs: with probability 1/2. Otherwise,
+ * after local steps have stopped helping: with probability 1/4. */
 static bool wants_wide(const mgl_surrogate *s, const mgl_surrogate_fit *f, uint64_t *state)
 {
     bool inherits = s->prior.count > 0 && f->own < MGL_SURROGATE_FOUNDERS;

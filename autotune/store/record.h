@@ -43,9 +43,9 @@ typedef struct mgl_proposal {
 } mgl_proposal;
 void mgl_proposal_clear(mgl_proposal *proposal);
 
-/* Purpose of a pair: a cheap screen, a second look at survivors, the decision on fresh pairs, an
- * A/A control, a repeated decision for a suspicious gain, or a decision on fewer pairs after a
- * clear screen. */
+/* Purpose of a pair: a cheap screen, a second stage for candidates that passed the screen, the
+ * decision on fresh pairs, an A/A control, a repeated decision for a suspicious gain, or a decision
+ * on fewer pairs after a clear screen. */
 typedef enum mgl_pair_stage {
     MGL_PAIRS_SCREEN,
     MGL_PAIRS_SURVIVORS,

@@ -1,12 +1,12 @@
 /*
- * Device locks: one process for each GPU. A lock is flock(2) on a small file, so it ends with its
- * process, however that ends, and a leftover file locks nothing. For people who inspect it, the
- * file contains the process id and the boot id of the machine. If a signal ended the process during
- * work, the file also contains a mark.
+ * Device locks: one process for each GPU. A lock is flock(2) on a small file. The lock ends when
+ * its process ends for any reason, and a leftover file locks nothing. For people who inspect it,
+ * the file contains the process id and the boot id of the machine. If a signal ended the process
+ * during work, the file also contains a mark.
  *
- * The lock file of a GPU is in the user's state folder, for all stores, because the GPU is the
- * same. Locks for campaigns without a GPU ("none:7", "cpu:7") are beside the store. If no state
- * folder is known, GPU locks are beside the store too.
+ * The lock file of a GPU is in the user's state folder, because all stores use the same GPU. Locks
+ * for campaigns without a GPU ("none:7", "cpu:7") are beside the store. If no state folder is
+ * known, GPU locks are beside the store too.
  */
 #include "autotune/store/store_query.h"
 

@@ -1,7 +1,7 @@
 /*
  * The gates of a micro-kernel that need no device. Input: a proposed text of a unit. Output: an
  * outcome with a diagnostic, resource counts and PTX. mgl_kernel_verify is implemented in
- * trial/verify.c. Each gate runs only if the text passed the gate before it:
+ * verify.c. Each gate runs only if the text passed the gate before it:
  *
  *   regions     only the editable region changed                        REGION_VIOLATION
  *   duplicate   the text differs from the unit's original text          DUPLICATE

@@ -3,7 +3,7 @@
  * of its forms, a launch trace, and static facts. Output: one class and one hint, which a model
  * gets with the next request. Missing metrics are unknown, and classes that need them are skipped.
  * After a change, the delta hint names the metrics that became worst. The rounds (rounds.c), kernel
- * sessions (versions/background.c) and `megalith kernel prompt` call it.
+ * sessions (sessions/background.c) and `megalith kernel prompt` call it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H
 #define MGL_AUTOTUNE_KERNELS_METHODS_PROFILE_H

@@ -1,5 +1,5 @@
 /* Features of a target that PTX can use, from hardware.def. The prompts of kernel sessions
- * (versions/background.c) and of combine.c contain them. */
+ * (sessions/background.c) and of combine.c contain them. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_HARDWARE_H
 #define MGL_AUTOTUNE_KERNELS_PTX_HARDWARE_H
 

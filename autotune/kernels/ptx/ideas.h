@@ -2,14 +2,14 @@
  * Store of optimization ideas: an idea is a change of one feature of the condensed form, with
  * measurements as evidence. Input: pairs of condensed modules with a measured gain. Output: the
  * store as a JSON file, and lines for prompts. Files are parsed strictly. `megalith kernel ptx`
- * calls it, and kernel sessions, whose prompts contain the ideas (versions/background.c).
+ * calls it, and kernel sessions, whose prompts contain the ideas (sessions/background.c).
  *
  *     {"schema": "megalith.ptx_ideas/1", "ideas": [
  *       {"feature": "global.load.vector", "before": "v1: 8", "after": "v4: 2",
  *        "requires": "sm_80", "uses": 2, "successes": 1,
  *        "evidence": [{"op": "merge", "device": "H100", "gain": 0.04}]}]}
  *
- * `gain` is log(old time / new time), measured by the judge. A pair teaches one idea per feature
+ * `gain` is log(old time / new time), measured by the judge. A pair adds one idea per feature
  * whose values differ. Its measurement counts equally for all these ideas, because a pair cannot
  * separate their effects. "with" in the evidence is the number of other ideas in the pair.
  */

@@ -1,6 +1,6 @@
 /*
- * Background of a prompt: what is known of a micro-kernel beside its text. Each published method
- * adds its part:
+ * Background of a prompt: facts about a micro-kernel besides its text. Each source adds a
+ * paragraph:
  *
  *     hardware features that PTX offers on the target   ptx/hardware.h
  *     ideas with their measurements                     ptx/ideas.h, ideas.json

@@ -474,7 +474,7 @@ static mgl_status await_ahead(struct passage *p, const struct ahead *a, mgl_erro
     return status;
 }
 
-/* Without a kernel cache, compiling ahead is useless. */
+/* Whether compiled kernels are kept in a cache. Otherwise compiling ahead is useless. */
 static bool keeps_kernels(const struct passage *p)
 {
     char folder[1024];
