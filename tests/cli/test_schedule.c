@@ -93,8 +93,8 @@ typedef struct edit {
 } edit;
 
 static const edit edits[] = {
-    {" signal l0.qkv", "", "MG2"},                 /* its waiters wait for ever */
-    {" wait l0.qkv>=3", "", "MG3"},                /* reads while it is written */
+    {" signal l0.qkv", "", "MG2"},                 /* the tasks that wait for it wait forever */
+    {" wait l0.qkv>=3", "", "MG3"},                /* reads during a write */
     {" wait l0.qkv>=3", " wait l0.qkv>=2", "MG3"}, /* one producer is not waited for */
     {"head_dim 64", "head_dim 62", "MG1"},         /* not this model */
 };
@@ -120,12 +120,12 @@ START_TEST(rejects_what_is_unsafe)
     ck_assert_ptr_nonnull(strstr(text.out, code));
     ck_assert_ptr_nonnull(strstr(text.out, "rejected"));
     command_clear(&text);
-    /* What a diagnostic is called by, explain explains. */
+    /* `explain` accepts the code of a diagnostic. */
     command_result explained = command_runf("explain %s", code);
     ck_assert_int_eq(explained.code, 0);
     ck_assert_ptr_nonnull(strstr(explained.out, "How to fix it"));
     command_clear(&explained);
-    /* And no machine runs it. */
+    /* No machine runs it either. */
     command_result run =
         command_runf("run %s --device cpu --prompt x --schedule %s", model_path("tales-5m"), path);
     ck_assert_msg(run.code == 3, "exit %d: %s", run.code, run.err);
@@ -179,7 +179,7 @@ START_TEST(config_changes_the_schedule)
 }
 END_TEST
 
-/* What lower is asked for and cannot give. */
+/* Requests that `lower` cannot fulfill. */
 typedef struct lower_case {
     const char *flags;
     int code;
@@ -205,8 +205,7 @@ START_TEST(lower_refuses)
 }
 END_TEST
 
-/* ---- number formats ---------------------------------------------------------------------------
- */
+/* ---- number formats -------------------------------------------------------------------------- */
 
 START_TEST(check_names_the_formats)
 {
@@ -236,7 +235,7 @@ START_TEST(strict_formats_need_a_model)
 }
 END_TEST
 
-/* f16 for a model in bf16: refused where it is asked for, and only there. */
+/* f16 for a bf16 model is rejected only with --strict-formats. */
 START_TEST(strict_formats_refuse_what_loses)
 {
     char model[1024], half[1024];
@@ -266,7 +265,7 @@ START_TEST(strict_formats_refuse_what_loses)
 }
 END_TEST
 
-/* Of a config that the validator refuses, nothing is printed. */
+/* If the validator rejects the config, nothing is printed. */
 START_TEST(lower_ends_with_the_validator)
 {
     const char *config = scratch_file(
@@ -280,7 +279,7 @@ START_TEST(lower_ends_with_the_validator)
 }
 END_TEST
 
-/* Of a small model no prompt saves so much that it is worth another kernel. */
+/* For a small model, no prompt is long enough for a second list. */
 START_TEST(lowers_for_a_long_prompt)
 {
     const char *line = "lower %s --target sm_90a:132 --dtype bf16%s";
@@ -293,7 +292,7 @@ START_TEST(lowers_for_a_long_prompt)
 }
 END_TEST
 
-/* A schedule for the one target whose costs are known; it need not be there. */
+/* A schedule for the only target with known costs; the device need not exist. */
 static const char *lowered_for_a_gpu(void)
 {
     const char *path = scratch_file("gpu.mls", "");
@@ -347,7 +346,7 @@ START_TEST(explains_in_words)
 }
 END_TEST
 
-/* A schedule by these knobs, of 4 sequences, or of 64 where there is a second list. */
+/* Lowers a schedule with these knobs, for 4 sequences, or 64 with a second list. */
 static const char *lowered_by(const char *knobs)
 {
     char config[128];
@@ -460,7 +459,7 @@ END_TEST
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-/* A folder like a model's whose one file is damaged. */
+/* A model folder in which one file is damaged. */
 static const char *damaged_model(const char *file, const char *content)
 {
     char line[4096];
@@ -542,7 +541,8 @@ START_TEST(sarif_has_the_line_of_each_diagnostic)
 }
 END_TEST
 
-/* Safe, but the CUDA machine of its target streams the tape alike for both lists. */
+/* A safe schedule that the CUDA machine rejects: it requires the same order of the tape for both
+ * lists. */
 #define CANNOT_RUN MGL_SOURCE_DIR "/tests/cli/schedules/second_list_in_another_order.mls"
 
 START_TEST(what_the_machine_cannot_run_is_a_warning)
@@ -608,14 +608,14 @@ START_TEST(sarif_of_a_model_that_is_none_is_a_log)
     ck_assert_int_eq(result.code, plain.code);
     ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(invocation, "executionSuccessful")));
     ck_assert_ptr_nonnull(strstr(message->valuestring, "/no/such/model"));
-    ck_assert_ptr_null(first_of(told, "locations")); /* the schedule is not at fault */
+    ck_assert_ptr_null(first_of(told, "locations")); /* not an error of the schedule */
     mgl_json_clear(&json);
     command_clear(&plain);
     command_clear(&result);
 }
 END_TEST
 
-/* A schedule that cannot be written whole leaves what stood there. */
+/* If the output cannot be written completely, the old file stays. */
 START_TEST(writes_all_or_nothing)
 {
     struct rlimit old, small;

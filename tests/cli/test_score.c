@@ -48,7 +48,7 @@ START_TEST(as_hugging_face)
 }
 END_TEST
 
-/* The first token has no likelihood; the others sum up to `sum`. */
+/* The first token has no log-probability; the others sum to `sum`. */
 START_TEST(numbers_of_a_text)
 {
     command_result result = command_runf("score %s --device cpu --json --text 'Once there was'",
@@ -73,7 +73,7 @@ START_TEST(numbers_of_a_text)
 }
 END_TEST
 
-/* A text, the same from a file, in a list, and as ids: one number. */
+/* A text as an argument, from a file, in a list, and as ids gives the same number. */
 START_TEST(ways_to_give_a_text)
 {
     static const char list[] = "[\"Once there was\", {\"text\": \"Once there was\"}, "
@@ -116,7 +116,7 @@ START_TEST(texts_with_nothing_to_score)
 }
 END_TEST
 
-/* Ids need no tokenizer, and have no tokens to show then. */
+/* Ids need no tokenizer; without one, no tokens are printed. */
 START_TEST(a_model_without_a_tokenizer)
 {
     char line[2048], folder[200];
@@ -189,7 +189,7 @@ START_TEST(a_text_is_needed)
 }
 END_TEST
 
-/* As `tokenize` does, byte for byte. */
+/* The same bytes as `tokenize`. */
 START_TEST(a_pipe_is_the_text_when_none_is_given)
 {
     char line[1200];

@@ -17,15 +17,16 @@
 #include <unistd.h>
 
 enum { COLUMNS = 250, MAX_FLAGS = 64, MAX_FLAG = 32 };
-static const double patience_s = 30; /* for what takes a tenth of a second alone */
+static const double patience_s = 30; /* time limit for what takes 0.1 s on an idle machine */
 
-#define ENV   "/usr/bin/env" /* finds the shell */
+#define ENV   "/usr/bin/env" /* the command that finds the shell */
 #define PAGES MGL_BINARY_DIR "/pages/"
 
 typedef struct shell {
     const char *name;
     const char *argv[6];
-    const char *prepare; /* typed first; it ends by saying that the shell is rea''dy */
+    const char *prepare; /* typed first; its output ends with the word ready, which the command
+                            itself does not contain */
     bool lists_at_once;  /* one Tab shows all candidates; else a second one does */
 } shell;
 
@@ -55,7 +56,7 @@ static void type(const char *keys)
     ck_assert_int_eq(write(screen.master, keys, strlen(keys)), (ssize_t)strlen(keys));
 }
 
-/* What came so far is forgotten. */
+/* Discards the output so far. */
 static void clear_screen(void)
 {
     screen.length = 0;
@@ -88,7 +89,7 @@ static void end_shell(void)
     terminal_close(&screen);
 }
 
-/* fish says what it would offer; the other two are typed to. */
+/* fish can print its candidates; the other two need a Tab. */
 static void ask_fish(const char *line)
 {
     char words[1000];
@@ -116,7 +117,7 @@ static void complete(const char *line)
     type(chosen->lists_at_once ? "\t" : "\t\t");
 }
 
-/* Takes the line back, and waits until all that it made the shell say has come. */
+/* Erases the line, and waits until all its output has arrived. */
 static void finish_line(void)
 {
     if (!chosen->prepare)
@@ -131,7 +132,7 @@ static bool is_part_of_word(char c)
            (c >= 'A' && c <= 'Z');
 }
 
-/* Whether it stands in the text as a word of its own. */
+/* Whether the text contains it as a separate word. */
 static bool has_word(const char *text, const char *word)
 {
     for (const char *at = text; (at = strstr(at, word)); at++)
@@ -150,7 +151,8 @@ static bool shows(const char *word)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* A line, what is then shown of its candidates, and what never is. Blanks stand between words. */
+/* A typed line, candidates that must be shown, and candidates that must not. Separated by
+ * blanks. */
 typedef struct line_case {
     const char *line, *shown, *hidden;
 } line_case;
@@ -186,7 +188,7 @@ static const line_case cases[] = {
     {"megalith campaign submit READ", "README.md", "AGENTS.md"},
     {"megalith mcp --folders exam", "examples", "README.md"},
     {"megalith kernel guard scan READ", "README.md", "AGENTS.md"},
-    /* Behind its operand a verb takes flags alone. */
+    /* After its operand, a verb has only flags. */
     {"megalith run m --ver", "--verify", "--version"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -254,7 +256,7 @@ static void add_flag(flags *out, const char *flag, size_t length)
     snprintf(out->names[out->count++], MAX_FLAG, "%.*s", (int)length, flag);
 }
 
-/* Those of "  -p, --prompt TEXT     what ...". */
+/* The flags of a help line " -p, --prompt TEXT what ...". */
 static void read_help(const char *verb, flags *out)
 {
     command_result help = command_runf("%s --help", verb);
@@ -271,7 +273,7 @@ static void read_help(const char *verb, flags *out)
     ck_assert_int_gt(out->count, 1);
 }
 
-/* Words of the screen that are flags and not those: the shell would offer what the verb refuses. */
+/* Fails if the screen shows a flag that is not in the list: the verb would reject it. */
 static void check_no_others(const char *verb, const flags *known)
 {
     char word[MAX_FLAG];
@@ -289,7 +291,7 @@ static void check_no_others(const char *verb, const flags *known)
     }
 }
 
-/* Some shells tell flags of one dash only where one dash was typed. */
+/* Some shells show flags with one dash only after one dash was typed. */
 START_TEST(offers_the_flags_of_help)
 {
     char line[100];

@@ -41,7 +41,7 @@ static waiting start_waiting(const char *line, int ignored)
     return w;
 }
 
-/* Ends it, and asserts that it ended soon. */
+/* Sends a signal, and checks that the program ended soon. */
 static command_result end_waiting(waiting *w, double since)
 {
     command_result result = command_end(&w->running);
@@ -101,14 +101,15 @@ START_TEST(two_at_once_are_one)
 }
 END_TEST
 
-/* Two signals of different kinds: the first is told. */
+/* Two signals of different kinds: the exit code is that of the first. */
 START_TEST(the_first_counts)
 {
     char line[2000];
     snprintf(line, sizeof line, "tokenize %s", model_path("tales-5m"));
     waiting w = start_waiting(line, 0);
     double start = mgl_clock_s();
-    kill(w.running.pid, SIGHUP); /* the lower number: the first even where both wait */
+    kill(w.running.pid, SIGHUP); /* the lower number, which is delivered first if both are
+                                    pending */
     kill(w.running.pid, SIGTERM);
     command_result result = end_waiting(&w, start);
     ck_assert_int_eq(result.code, 129);
@@ -116,7 +117,7 @@ START_TEST(the_first_counts)
 }
 END_TEST
 
-/* As nohup starts it. */
+/* Started as by nohup. */
 START_TEST(what_is_ignored_stays_ignored)
 {
     char line[2000];
@@ -135,7 +136,7 @@ END_TEST
 
 /* ---- a program whose reader does not read ---------------------------------------------------- */
 
-/* What was printed before stays whole as far as it went; nobody is waited for. */
+/* Earlier output stays complete up to its end. The program does not wait for the reader. */
 START_TEST(a_reader_that_does_not_read_holds_nobody_up)
 {
     static char text[300000];
@@ -176,7 +177,7 @@ static int count_files(const char *folder)
     return count;
 }
 
-/* Interrupts the verb some time after it began; the result, or code 0 where it had ended. */
+/* Interrupts the verb after some time. Returns the result, or code 0 if it had ended before. */
 static command_result interrupt_after(const char *line, int number, int ms)
 {
     command running = command_start(line);
@@ -194,11 +195,11 @@ static void check_end(const command_result *result, int number)
     if (result->code == 0)
         return;
     ck_assert_int_eq(result->code, 128 + number);
-    if (result->err[0]) /* nothing: it was at its end */
+    if (result->err[0]) /* no message: it had finished */
         ck_assert_ptr_nonnull(strstr(result->err, ": interrupted by SIG"));
 }
 
-/* A moment each, of each kind. */
+/* Interrupts each kind of verb at one random moment. */
 START_TEST(compile_leaves_nothing)
 {
     char line[3000], folder[300];
@@ -212,7 +213,7 @@ START_TEST(compile_leaves_nothing)
     check_end(&result, number);
     if (result.code == 0)
         ck_assert_int_eq(count_files(folder), 1);
-    else if (count_files(folder) > 0) { /* it was finished when the signal came */
+    else if (count_files(folder) > 0) { /* it had finished when the signal arrived */
         command_result whole = command_runf("info %s/f.mega", folder);
         ck_assert_int_eq(count_files(folder), 1);
         ck_assert_int_eq(whole.code, 0);
@@ -236,8 +237,7 @@ START_TEST(eval_and_score_end)
 }
 END_TEST
 
-/* Interrupts a reply that has begun: whether it came to its closing line, for which it has 0.1 s.
- */
+/* Interrupts a reply in progress. Returns whether it printed its closing line within 0.1 s. */
 static bool closes(int number)
 {
     char line[3000];
@@ -256,7 +256,7 @@ static bool closes(int number)
     return closed;
 }
 
-/* A machine that has other work may not come to it in time once, but not always. */
+/* A busy machine may miss the limit once, but not always. */
 START_TEST(run_tells_what_it_said)
 {
     bool closed = false;

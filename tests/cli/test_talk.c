@@ -53,7 +53,7 @@ static mgl_json talk(void)
     return json;
 }
 
-/* What a new process says to the prompt. */
+/* The reply of a new process to the prompt. */
 static void assert_fresh(const cJSON *prompt_ids, const cJSON *output_ids)
 {
     cJSON *list = cJSON_CreateArray(), *prompt = cJSON_CreateObject();
@@ -96,7 +96,7 @@ START_TEST(ten_turns)
         const cJSON *output = mgl_json_member(reply, "output_ids");
         int reused = (int)mgl_json_member(reply, "reused")->valuedouble;
         int count = cJSON_GetArraySize(prompt);
-        /* All that the cache holds is in the prompt, and is not read again. */
+        /* The whole cache is a prefix of the prompt, and is not read again. */
         ck_assert_int_eq(common(prompt, cache, held), held);
         ck_assert_int_eq(reused, held);
         read += count - reused;
@@ -105,7 +105,7 @@ START_TEST(ten_turns)
         held = 0;
         take(prompt, cache, &held);
         take(output, cache, &held);
-        held--; /* nothing was computed of the last token */
+        held--; /* the last token was not computed */
         last = count;
         turns++;
     }

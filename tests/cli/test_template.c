@@ -13,7 +13,7 @@ static const char template[] =
     "{% if tools %}{{ tools | tojson }}{% endif %}{{ x }}{% if add_generation_prompt %}>{% endif "
     "%}";
 
-/* The verb with a template of its own on a model that has none, and further flags. */
+/* Runs the verb with a given template on a model without one, and more flags. */
 static command_result run(const char *flags)
 {
     return command_runf("template %s --template %s --messages %s %s", model_path("tales-5m"),
@@ -79,7 +79,7 @@ START_TEST(prints_ids)
 }
 END_TEST
 
-/* A model of its own template, and no tokenizer: the text needs none. */
+/* A model with a template and without a tokenizer: rendering text needs no tokenizer. */
 START_TEST(a_folder_without_a_tokenizer)
 {
     scratch_file("tokenizer_config.json", "{\"chat_template\": \"{{ messages[0].content }}\"}");
@@ -103,7 +103,7 @@ static void assert_text(const char *model, const char *flags, const char *text)
     command_clear(&result);
 }
 
-/* A snapshot with further templates, and the file that is compiled of it. */
+/* A snapshot with additional templates, and its compiled file. */
 START_TEST(a_template_is_taken_by_its_name)
 {
     char path[1024], name[1100], mega[1100];

@@ -16,7 +16,7 @@
     "31m\xE2\x80\xAE\xFF"
 #define SEEN "?[2J?]0;title??31m??"
 
-/* A folder whose name is as bad as names can be, with a model in it. */
+/* A folder with control characters in its name, with a model in it. */
 static const char *evil_folder(const damaged_model *model)
 {
     static char path[256];
@@ -67,7 +67,7 @@ START_TEST(an_architecture)
 }
 END_TEST
 
-/* A tokenizer with one part: Split at a pattern, for example. */
+/* A tokenizer with one component, such as Split with a pattern. */
 static command_result tokenize_with(const char *part)
 {
     char json[8192];
@@ -91,7 +91,7 @@ START_TEST(a_pattern)
 }
 END_TEST
 
-/* The reason is there although the pattern fills three messages. */
+/* The reason is visible although the pattern is three times as long as a message. */
 START_TEST(a_long_pattern)
 {
     char pattern[5000], part[6000];
@@ -118,7 +118,7 @@ START_TEST(a_schedule)
 }
 END_TEST
 
-/* JSON escapes by itself: the architecture is told as it is. */
+/* JSON escapes control characters, so the architecture is printed unchanged. */
 START_TEST(json_tells_it_as_it_is)
 {
     damaged_model model = {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hugging Face's answers for the tokenizer, gathered into one array under `key`. */
+/* Hugging Face's results for the tokenizer, as one array under `key`. */
 static cJSON *gather(const mgl_json *golden, const char *key)
 {
     cJSON *array = cJSON_CreateArray();
@@ -116,7 +116,7 @@ START_TEST(ids_of_standard_input)
 }
 END_TEST
 
-/* What tokenize prints of several texts is what detokenize reads. */
+/* detokenize reads the output of tokenize for several texts. */
 START_TEST(detokenize_reads_tokenize)
 {
     char line[1200];
@@ -144,7 +144,7 @@ START_TEST(special_tokens_can_be_kept)
 }
 END_TEST
 
-/* One text of a file is as an array of it. */
+/* A file with one text gives the same as an array of one. */
 START_TEST(a_plain_file_is_evaluated)
 {
     const char *model = model_path("tales-5m");
@@ -198,7 +198,7 @@ static const char *zero_file(void)
     return path;
 }
 
-/* The ids of the text by `tokenize` from standard input, whose bytes nobody reads as JSON. */
+/* The ids that `tokenize` gives for the text on standard input, which is not parsed as JSON. */
 static cJSON *wanted_ids(void)
 {
     char line[3000], path[300];
@@ -215,7 +215,7 @@ static cJSON *wanted_ids(void)
     return ids;
 }
 
-/* Every way in which a text comes in: verb, flag, file. */
+/* Every form of input: verb, flag, file. */
 static const struct zero_way {
     const char *line, *json; /* NULL: the bytes themselves */
     const char *schema, *ids;
@@ -249,7 +249,7 @@ START_TEST(a_text_may_hold_zeros)
 }
 END_TEST
 
-/* The likelihood is that of all tokens, those behind the first zero as well. */
+/* The likelihood includes the tokens after the first U+0000. */
 START_TEST(eval_reads_behind_a_zero)
 {
     cJSON *wanted = wanted_ids();
@@ -305,7 +305,7 @@ START_TEST(reads_lists)
 }
 END_TEST
 
-/* A list of one text of that many tokens, at least. */
+/* A list with one text of at least this number of tokens. */
 static const char *long_list(size_t tokens)
 {
     static char text[8000];
@@ -317,7 +317,7 @@ static const char *long_list(size_t tokens)
     return scratch_file("long.json", text);
 }
 
-/* A text of more tokens than the model has positions is refused, not cut. */
+/* A text with more tokens than positions is rejected, not cut. */
 START_TEST(eval_refuses_too_long_a_text)
 {
     command_result result =
@@ -330,7 +330,7 @@ START_TEST(eval_refuses_too_long_a_text)
 }
 END_TEST
 
-/* And it is read through a window where there is one. */
+/* With a stride, it is read through a sliding window. */
 START_TEST(eval_moves_a_window)
 {
     command_result result =
@@ -353,7 +353,7 @@ START_TEST(eval_moves_a_window)
 }
 END_TEST
 
-/* Where all texts fit there is one window each, and the numbers are those without. */
+/* If all texts fit, each has one window, and the results equal those without a stride. */
 START_TEST(eval_with_a_window_that_is_not_needed)
 {
     static const char line[] = "eval %s --device cpu --texts %s --json %s";
@@ -460,7 +460,7 @@ START_TEST(quantized_model_that_is_not_supported)
 }
 END_TEST
 
-/* All reasons against a model, not the first alone; the answer itself is no failure. */
+/* All reasons why a model is not supported; the exit code is 0. */
 START_TEST(info_of_a_model_that_is_not_supported)
 {
     char line[4096], folder[200];

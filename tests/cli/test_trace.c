@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How many files the scratch folder holds. */
+/* The number of files in the scratch folder. */
 static int count_files(void)
 {
     char line[128];
@@ -43,7 +43,7 @@ START_TEST(file_that_is_a_folder)
 }
 END_TEST
 
-/* What stood at the place of the timeline stands there still, and nothing else does. */
+/* The earlier file at the timeline's path is unchanged, and no other file is left. */
 START_TEST(without_a_device_nothing_is_written)
 {
     const char *path = scratch_file("trace.json", "before");

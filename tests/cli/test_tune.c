@@ -18,7 +18,7 @@ static command_result tune(const char *store, const char *flags)
                         store, flags);
 }
 
-/* A word of `campaign` that has to succeed, with its object. */
+/* Runs a subcommand of `campaign` that must succeed. Returns its JSON object. */
 static mgl_json ask(const char *word, const char *store)
 {
     command_result result = command_runf("campaign %s --store %s --json", word, store);
@@ -46,7 +46,7 @@ START_TEST(it_tunes_a_shape_on_no_device)
 }
 END_TEST
 
-/* The config that is begun with, of these rows in the second list. */
+/* The start config with these rows in the second list. */
 static const char *config_of_second(int second_rows)
 {
     char text[96];
@@ -104,7 +104,7 @@ START_TEST(a_cpu_runs_the_second_list)
 }
 END_TEST
 
-/* A worker executes, and nobody calls what it takes a time. */
+/* A worker executes candidates on a CPU, and its durations are not reported as measured times. */
 START_TEST(a_cpu_tells_what_is_correct)
 {
     const char *store = scratch_store("cpu");
@@ -127,7 +127,7 @@ static mgl_status count_sandbox(void *user, int64_t unix_s, const char *kind, co
     return MGL_OK;
 }
 
-/* Events of the store's first campaign that tell of the sandbox. */
+/* Events of the first campaign that report the sandbox. */
 static int sandbox_events(const char *path)
 {
     mgl_store *store;
@@ -152,7 +152,7 @@ START_TEST(a_campaign_without_the_sandbox_says_so)
 }
 END_TEST
 
-/* Where this machine has all of it. */
+/* On a machine that supports the whole sandbox. */
 START_TEST(a_whole_sandbox_is_no_event)
 {
     const char *store = scratch_store("whole");
@@ -167,7 +167,7 @@ START_TEST(a_whole_sandbox_is_no_event)
 }
 END_TEST
 
-/* Its times, or that there are none, are of its own kind of device. */
+/* Reports times, or their absence, for its own kind of device. */
 START_TEST(it_stays_on_its_kind_of_device)
 {
     const char *store = scratch_store("kind");
@@ -196,7 +196,7 @@ START_TEST(small_capacities_have_room_for_their_workloads)
 }
 END_TEST
 
-/* A name is an argument of whatever is started beside. */
+/* A campaign's name is used as an argument of other programs, so some characters are rejected. */
 START_TEST(a_name_is_no_option)
 {
     command_result result = tune(scratch_store("option"), "--trials 1 --name=--on-event=reboot");
@@ -208,7 +208,7 @@ START_TEST(a_name_is_no_option)
 }
 END_TEST
 
-/* Hours are the campaign's life: none are over at once, and no licence to go on for ever. */
+/* The limit of hours is for the whole campaign: 0 hours end at once, and are not `no limit`. */
 START_TEST(no_hours_are_over_at_once)
 {
     command_result result = tune(scratch_store("hours"), "--hours 0");
@@ -226,7 +226,7 @@ static int count_of(const char *text, const char *what)
     return count;
 }
 
-/* No line a trial: the best so far when it changes, the last state, and once that nothing is
+/* Does not print a line per trial: prints each new best, the last state, and once that nothing is
  * measured. */
 START_TEST(it_prints_its_progress)
 {
@@ -377,7 +377,7 @@ START_TEST(a_dry_run_finds_the_disk_of_a_folder_to_come)
 }
 END_TEST
 
-/* "exp" is no beginning of "exp-2024"; what --new made of it counts up from it. */
+/* "exp" does not match "exp-2024". Names made by --new count up from it. */
 START_TEST(a_name_is_the_whole_of_it)
 {
     const char *store = scratch_store("whole_name");
@@ -400,7 +400,7 @@ START_TEST(a_name_is_the_whole_of_it)
 }
 END_TEST
 
-/* Options that are refused, and what is said of them. */
+/* Rejected options, and the messages. */
 static const struct {
     const char *flags, *message;
 } refused[] = {
@@ -414,7 +414,7 @@ static const struct {
     {"--chat-key-file /dev/null/nowhere/key", "/dev/null/nowhere/key"},
 };
 
-/* A campaign that was added would stand in the way of the mended command. */
+/* A rejected command must not add a campaign, which would block the corrected command. */
 START_TEST(what_is_refused_adds_no_campaign)
 {
     char name[32], flags[256];
@@ -511,7 +511,8 @@ START_TEST(the_best_is_what_submit_takes)
 }
 END_TEST
 
-/* An archive of a GPU's campaign, where there is none: the winner is replayed and proved. */
+/* An archive of a GPU's campaign on a machine without a GPU: the winner is replayed and
+ * validated. */
 START_TEST(an_archive_is_imported_without_its_device)
 {
     const char *store = scratch_store("imported");

@@ -22,9 +22,9 @@ static command_result tune(const char *store, const char *flags)
                         store, flags);
 }
 
-/* ---- handing in ------------------------------------------------------------------------------ */
+/* ---- submissions ----------------------------------------------------------------------------- */
 
-/* A campaign that waits for proposals from outside. */
+/* A campaign that waits for submitted proposals. */
 static command start_external(const char *store)
 {
     char line[1000];
@@ -43,7 +43,7 @@ static command start_external(const char *store)
     ck_abort_msg("the campaign does not begin");
 }
 
-/* Proposals, and the codes that their verdicts end with. */
+/* Proposals, and the exit codes of their verdicts. */
 static const struct {
     const char *text, *outcome;
     int code;
@@ -150,15 +150,15 @@ START_TEST(a_signal_ends_it_soon)
     command_result result = command_end(&running);
     ck_assert_double_lt(mgl_clock_s() - start, COMMAND_ENDS_S);
     ck_assert_int_eq(result.code, 128 + numbers[_i]);
-    if (result.err[0]) /* nothing: its own last line was on the way */
+    if (result.err[0]) /* no message: it had printed its last line */
         ck_assert_ptr_nonnull(strstr(result.err, "interrupted by SIG"));
-    if (!access(store, F_OK)) /* it came so far */
+    if (!access(store, F_OK)) /* it reached this point */
         ck_assert_int_eq(command_code("campaign list --store %s", store), 0);
     command_clear(&result);
 }
 END_TEST
 
-/* Waits until a file has that in it. */
+/* Waits until a file contains that text. */
 static bool await_text(const char *path, const char *text)
 {
     for (int i = 0; i < time_limit(3000); i++) {

@@ -23,8 +23,8 @@ static const char pattern[] =
     "\"hi\": 1024}, \"lowering\": %d, \"config\": {\"splits\": 3}, \"moves\": [], \"evidence\": "
     "{\"gain\": 0.03, \"interval\": [0.02, 0.04], \"date\": \"2026-11-22\"}}\n";
 
-static char entry[2048]; /* the pattern, with the version of lowering */
-static char folder[512]; /* of the entries */
+static char entry[2048]; /* the entry's text, with the version of lowering */
+static char folder[512]; /* folder of the entries */
 
 static void write_entry(const char *name, const char *text)
 {
@@ -36,7 +36,7 @@ static void write_entry(const char *name, const char *text)
     fclose(file);
 }
 
-/* The entry with one thing changed. */
+/* The entry with one replacement. */
 static void write_changed(const char *name, const char *from, const char *to)
 {
     static char text[4096];
@@ -46,7 +46,7 @@ static void write_changed(const char *name, const char *from, const char *to)
     write_entry(name, text);
 }
 
-/* A data folder of its own for each test, with the entry in it. */
+/* A new data folder for each test, with the entry in it. */
 static void set_up(void)
 {
     static int tests;
@@ -61,7 +61,7 @@ static void set_up(void)
     write_entry("tales.json", entry);
 }
 
-/* What the command prints as JSON. */
+/* The JSON output of the command. */
 static mgl_json json_of(const char *line, const char *schema)
 {
     command_result result = command_run(line, NULL);
@@ -158,7 +158,7 @@ START_TEST(one_that_is_rejected_is_skipped)
 }
 END_TEST
 
-/* The header of the program names it, and a program with that header runs. */
+/* The program's header names the entry, and a program with that header runs. */
 START_TEST(lower_records_it)
 {
     char path[600];
@@ -239,7 +239,7 @@ START_TEST(eval_says_the_same)
         command_runf("eval %s --texts %s --device cpu --no-tuned", model_path("tales-5m"), texts);
     ck_assert_int_eq(with.code, 0);
     ck_assert_int_eq(without.code, 0);
-    /* The splits of attention are summed up in another order: the last digit may differ. */
+    /* The splits of attention are added in another order, so the last digit may differ. */
     double a = strtod(strstr(with.out, "nll") + 3, NULL);
     double b = strtod(strstr(without.out, "nll") + 3, NULL);
     ck_assert_double_eq_tol(a, b, 1e-3);

@@ -11,7 +11,7 @@ static const char *const verbs[] = {"run",   "compile",  "lower",      "check", 
                                     "trace", "tune",     "doctor",     "template"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
-/* A command line, its exit code, and what standard error must say. */
+/* A command line, its exit code, and a part of standard error. */
 typedef struct usage_case {
     const char *line;
     int code;
@@ -168,7 +168,7 @@ static const usage_case cases[] = {
     {"kernel verify merge --text f --tune A", 1, "invalid value"},
     {"kernel verify merge --text /nowhere.cuh", 2, "/nowhere.cuh"},
     {"campaign status --wait", 1, "unknown flag of 'campaign status'"},
-    /* Input that is not there. */
+    /* Missing input. */
     {"tune /nowhere --device none --dry-run", 2, "/nowhere"},
     {"campaign list --store /nowhere/x.db", 2, "/nowhere/x.db"},
     {"campaign submit /nowhere.json", 2, "/nowhere.json"},
@@ -318,8 +318,7 @@ START_TEST(help_shows_short_forms)
 }
 END_TEST
 
-/* Every flag that help lists is one that the parser knows: it asks for its value, or is
- * accepted. */
+/* The parser knows every flag that help lists: it asks for a value, or accepts the flag. */
 START_TEST(help_lists_what_the_parser_knows)
 {
     command_result help = command_runf("%s --help", verbs[_i]);
@@ -345,7 +344,7 @@ START_TEST(help_lists_what_the_parser_knows)
 }
 END_TEST
 
-/* What help says may be given for a flag is what is named where something else was given. */
+/* The values that help lists for a flag are those that the error message lists. */
 static const struct {
     const char *verb, *flag, *line;
 } choices[] = {
@@ -374,7 +373,7 @@ START_TEST(help_lists_what_may_be_given)
     unsetenv("XDG_STATE_HOME");
     ck_assert_int_eq(refused.code, 1);
     for (char *word = strtok_r(argument, "|", &save); word; word = strtok_r(NULL, "|", &save)) {
-        word[strcspn(word, "[")] = 0; /* what may be left out */
+        word[strcspn(word, "[")] = 0; /* optional parts */
         ck_assert_msg(strstr(refused.err, word) != NULL, "%s of %s: no %s: %s", choices[_i].flag,
                       choices[_i].verb, word, refused.err);
     }

@@ -47,7 +47,7 @@ static const char *wrap(const char *text, int columns, size_t piece)
 
 static const struct text_case {
     int columns;
-    const char *text, *printed; /* NULL: as it came */
+    const char *text, *printed; /* NULL: unchanged */
 } texts[] = {
     {10, "", NULL},
     {10, "one two", NULL},
@@ -63,7 +63,7 @@ static const struct text_case {
     {10, "one two three\n", "one two\nthree\n"},
     {10, "  - one two three", "  - one\ntwo three"},
     {10, "    - one two three", "    - one\ntwo three"},
-    /* Words that are longer than a line are not cut. */
+    /* Words longer than a line are not split. */
     {10, "a 123456789012345 b", "a\n123456789012345 b"},
     {10, "123456789012345 678901 b", "123456789012345\n678901 b"},
     {10, "a 1234567890123456789012345678901 b", "a\n1234567890123456789012345678901 b"},
@@ -117,7 +117,8 @@ static void blanks_for_line_ends(char *text)
         *text = *text == '\n' ? ' ' : *text;
 }
 
-/* With single blanks, the lines joined by blanks are the text, and no line is too long. */
+/* For texts with single blanks: the lines joined by blanks equal the text, and no line is too
+ * long. */
 START_TEST(no_word_is_lost)
 {
     char text[4000] = "";
@@ -140,7 +141,7 @@ START_TEST(no_word_is_lost)
 }
 END_TEST
 
-/* A line that was begun in a wide terminal ends at the width that it has by now. */
+/* A line started at a larger width ends at the current width of the terminal. */
 START_TEST(a_terminal_can_be_resized)
 {
     mgl_cli_wrap w = {.columns = get_width, .put = keep};
@@ -171,7 +172,7 @@ END_TEST
 
 /* ---- at a terminal --------------------------------------------------------------------------- */
 
-/* What came to the terminal, with plain line ends. */
+/* The terminal's output, with plain line ends. */
 static void get_text(const terminal *t, char *to)
 {
     for (const char *from = t->bytes; *from; from++)
@@ -208,7 +209,7 @@ START_TEST(run_wraps_at_a_terminal)
 }
 END_TEST
 
-/* Neither JSON nor ids are text. */
+/* JSON and ids are not wrapped. */
 static const char *const unwrapped[] = {"--json --prompt Once", "--prompt-ids 1,2,3"};
 
 START_TEST(nothing_else_is_wrapped)

@@ -1,4 +1,4 @@
-/* The table of damaged models, and how they are written. */
+/* Implements models.h: the table of damaged models, and writing their folders. */
 #include "tests/damaged/models.h"
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ static const char config_text[] =
 
 static const char generation_text[] = "{\"eos_token_id\": [2, 3], \"do_sample\": true}\n";
 
-/* One tensor, one shard and one case a line. */
+/* One tensor, one shard or one case per line. */
 /* clang-format off */
 #define LAYER "model.layers.0."
 #define TENSOR(name, shape, range) \
@@ -392,11 +392,11 @@ bool only_visible(const char *text)
     return true;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* A file of a good model: a text, and for safetensors the bytes of data behind it. */
+/* A file of a valid model: a text; for safetensors, also the data. */
 static const struct good_file {
-    bool single, sharded; /* which of the two models have it */
+    bool single, sharded; /* which of the two valid models have it */
     const char *name, *text;
     long data; /* -1: a text file */
 } good_files[] = {
@@ -405,7 +405,7 @@ static const struct good_file {
     {false, true, SHARD1, first_header, 296},  {false, true, SHARD2, second_header, 48},
 };
 
-/* `text` with the edit's replacement made; false when there is nothing to replace. */
+/* Applies the edit's replacement to `text`; false if there is nothing to replace. */
 static bool replace(const char *text, const damaged_model *model, char *out, size_t size)
 {
     if (!model->from)

@@ -1,5 +1,5 @@
-/* Every damaged model through build/megalith run: exit 2, nothing on standard output, and one line
- * with its own words on standard error. */
+/* Tests `megalith run` with every damaged model: exit code 2, nothing on standard output, and one
+ * line on standard error with the expected words. */
 #include "tests/cli/command.h"
 #include "tests/damaged/models.h"
 

@@ -1,5 +1,5 @@
-/* Every damaged model is refused with MGL_BAD_INPUT and its own words, the good ones are not; and
- * no failure of an allocation or of a file operation on the way ends in anything but its status. */
+/* Tests of importing every damaged model: MGL_BAD_INPUT with the expected words; the valid models
+ * are accepted. Also, every failed allocation or file operation gives its status. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
@@ -52,7 +52,7 @@ START_TEST(test_damaged)
     char said[sizeof err.where + sizeof err.message + 2];
     ck_assert_msg(write_damaged_model(model, folder), "%s cannot be made", model->name);
     mgl_status status = mgl_import(folder, &checkpoint, &err);
-    if (!status && checkpoint->generation.invalid) { /* an error of those who sample */
+    if (!status && checkpoint->generation.invalid) { /* an error only when sampling */
         err = *checkpoint->generation.invalid;
         status = err.code;
         mgl_checkpoint_close(checkpoint);
@@ -66,7 +66,7 @@ START_TEST(test_damaged)
 }
 END_TEST
 
-/* mgl_checkpoint_open tells everything: here, more than one reason. */
+/* mgl_checkpoint_open reports all errors: here more than one */
 START_TEST(test_all_reasons)
 {
     damaged_model model = {.edit = REPLACE,
@@ -88,7 +88,7 @@ START_TEST(test_all_reasons)
 }
 END_TEST
 
-/* Also where reasons are being collected. */
+/* Also while errors are being collected. */
 START_TEST(test_every_allocation_of_a_refusal_fails)
 {
     damaged_model model = {.edit = REPLACE,

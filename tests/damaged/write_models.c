@@ -1,5 +1,5 @@
-/* Writes every damaged model into a folder of its own below FOLDER, and prints a line for each: its
- * name, a tab, and the words that the refusal must hold. */
+/* Writes every damaged model into its own folder below FOLDER. Prints a line for each: its name, a
+ * tab, and the words that the error message must contain. */
 #include "tests/damaged/models.h"
 
 #include <stdio.h>

@@ -22,11 +22,11 @@ typedef struct checker {
     const char *sources;
     values values;
     page page;
-    char name[256];                              /* of the page; "" before the first */
-    char text[MAX_LINE];                         /* the claim at hand, without its braces */
-    size_t begin[MAX_NUMBERS], end[MAX_NUMBERS]; /* of the numbers in it */
-    int numbers, given;                          /* how many have a formula so far */
-    size_t place;                                /* of the text on the page */
+    char name[256];                              /* name of the page; "" before the first */
+    char text[MAX_LINE];                         /* the current claim, without its braces */
+    size_t begin[MAX_NUMBERS], end[MAX_NUMBERS]; /* positions of its numbers */
+    int numbers, given;                          /* number of them with a formula so far */
+    size_t place;                                /* position of the text on the page */
     bool found;
     int failures, claims, compared;
 } checker;
@@ -37,8 +37,7 @@ static void report(checker *c, const char *what, const char *value)
     c->failures++;
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------
- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 /* A printed number, with the largest distance of a value that rounds to it. */
 static bool read_number(const char *text, double *value, double *half)
@@ -87,8 +86,7 @@ static void compare_number(checker *c, int n, double value)
     c->failures++;
 }
 
-/* ---- Claims -----------------------------------------------------------------------------------
- */
+/* ---- Claims ---------------------------------------------------------------------------------- */
 
 static void cover(checker *c, size_t begin, size_t end)
 {
@@ -96,7 +94,7 @@ static void cover(checker *c, size_t begin, size_t end)
         c->page.marks[i] |= COVERED;
 }
 
-/* Closes the claim at hand: every brace has to have its line. */
+/* Ends the current claim: every brace must have its line. */
 static void end_claim(checker *c)
 {
     if (c->text[0] && c->given != c->numbers)
@@ -155,15 +153,14 @@ static void read_formula(checker *c, const char *formula)
     compare_number(c, c->given++, value);
 }
 
-/* ---- Tables -----------------------------------------------------------------------------------
- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 typedef struct table {
     int rows, columns;
     char cells[MAX_TABLE][MAX_COLUMNS][96]; /* row 0 is the head */
 } table;
 
-/* The row of a table that begins at `at`; returns what is behind it. */
+/* Reads the row of a table that begins at `at`. Returns the text after it. */
 static const char *read_row(const char *at, table *t, int row)
 {
     int column = 0;
@@ -184,8 +181,8 @@ static const char *read_row(const char *at, table *t, int row)
     return at;
 }
 
-/* The first table of a text from `at` on; the row of dashes is left out. On a page, where rows are
- * one behind the other, and in the output of a tool, where each is a line. */
+/* Reads the first table of a text from `at` on, without the row of dashes. On a page, the rows are
+ * on one line; in the output of a tool, each row is a line. */
 static void read_table(const char *at, table *t)
 {
     t->rows = 0;
@@ -219,7 +216,7 @@ static bool has_row(const table *t, const table *of, int row)
     return false;
 }
 
-/* Columns of one that the other does not have are left out, but not those of the page. */
+/* Compares the columns that both tables have. A column of the page must be in both. */
 static void compare_tables(checker *c, const table *shown, const table *printed)
 {
     for (int i = 0; i < shown->columns; i++)
@@ -240,7 +237,8 @@ static void compare_tables(checker *c, const table *shown, const table *printed)
     }
 }
 
-/* `HEAD | COMMAND`: the table of the page whose head begins so is what the command prints. */
+/* `HEAD | COMMAND`: checks that the table whose head begins with HEAD equals the output of the
+ * command. */
 static void check_table(checker *c, char *line)
 {
     char *command = strstr(line, " : ");
@@ -276,7 +274,7 @@ static void check_table(checker *c, char *line)
     free(output);
 }
 
-/* The text of element i by the template; false behind the last element. */
+/* The text of element i, made by the template; false after the last element. */
 static bool fill_template(checker *c, const char *path, int i, const char *template, char *out,
                           size_t size)
 {
@@ -301,8 +299,8 @@ static bool fill_template(checker *c, const char *path, int i, const char *templ
     return true;
 }
 
-/* `PATH : TEMPLATE`: each element has a row on the page. Of a template `A ... B` the row begins
- * with A and has B behind it. */
+/* `PATH : TEMPLATE`: each element must have a row on the page. With a template `A ... B`, the row
+ * begins with A and contains B after it. */
 static void check_rows(checker *c, char *line)
 {
     char row[1024], *template = strstr(line, " : ");
@@ -332,8 +330,7 @@ static void check_rows(checker *c, char *line)
         report(c, "no rows", line);
 }
 
-/* ---- Pages ------------------------------------------------------------------------------------
- */
+/* ---- Pages ----------------------------------------------------------------------------------- */
 
 static void end_page(checker *c)
 {

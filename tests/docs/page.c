@@ -46,8 +46,8 @@ bool page_read(const char *path, page *out)
         bool ticks = !strncmp(line, "```", 3), empty = is_blank(line, length);
         if (ticks)
             fence = !fence;
-        /* An indented block begins behind a blank line and ends with the first line that is not
-         * indented. Lists are indented by fewer blanks. */
+        /* An indented block (code) begins after a blank line and ends at the first line that is not
+         * indented. Lists have less indentation. */
         block = !strncmp(line, "    ", 4) ? block || blank : block && empty;
         blank = empty;
         if (empty || block)
@@ -72,7 +72,7 @@ void page_clear(page *p)
     free(p->lines);
 }
 
-/* Where a number that begins at `at` ends: 1,234.5e-03. */
+/* The end of a number that begins at `at`: 1,234.5e-03. */
 static size_t number_end(const char *text, size_t at)
 {
     while (isdigit((unsigned char)text[at]) ||
@@ -115,7 +115,7 @@ static bool has_unit(const char *text, size_t at)
     return false;
 }
 
-/* Whether the cell around this byte has numbers, signs and units alone. */
+/* Whether the table cell around this byte contains only numbers, signs and units. */
 static bool cell_of_numbers(const page *p, size_t at)
 {
     static const char *const words[] = {"to", "of", "s", "us", "ms", "GB", "MB", "KB", "e"};
@@ -143,7 +143,7 @@ static bool cell_of_numbers(const page *p, size_t at)
     return true;
 }
 
-/* Whether the number is in the head of a table or in the first cell of a row: these are keys. */
+/* Whether the number is in the head of a table or in the first cell of a row, which are keys. */
 static bool is_key(const page *p, size_t at)
 {
     size_t first = at, end = at;

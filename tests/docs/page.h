@@ -20,9 +20,9 @@ typedef struct page {
 bool page_read(const char *path, page *out);
 void page_clear(page *p);
 
-/* The next number from *at on that reads like a result and is neither in code nor covered: it has a
- * unit, or its whole cell of a table is numbers (heads and first cells of rows are keys). false at
- * the end. */
+/* The next number from *at on that looks like a result and is neither in code nor covered. It has a
+ * unit, or its table cell contains only numbers (heads and first cells are keys). False at the
+ * end. */
 bool page_next(const page *p, size_t *at, size_t *begin, size_t *end);
 
 #endif

@@ -127,7 +127,7 @@ static const cJSON *find_file(parser *p, const char *name)
     return files[file_count++].json.root;
 }
 
-/* A member by its path; the longest key that there is, since keys may have dots. */
+/* Finds a member by its path. The longest matching key is used, because keys may contain dots. */
 static const cJSON *find_member(const cJSON *object, const char *path)
 {
     for (size_t length = strlen(path); object && length > 0; length--) {
@@ -155,7 +155,7 @@ static bool equals(const cJSON *value, const char *text)
     return cJSON_IsNull(value) && !strcmp(text, "null");
 }
 
-/* Whether an element has what is between the brackets: conditions with commas between. */
+/* Whether an element meets the conditions in brackets, which are separated by commas. */
 static bool fits(const cJSON *element, const char *conditions)
 {
     char text[1024];
@@ -190,7 +190,7 @@ static void select_elements(parser *p, const nodes *from, const char *inside, no
         fail(p, "no element is selected", inside);
 }
 
-/* `member[...]` of each node, and what follows. */
+/* Applies `member[...]` to each node, then the rest of the path. */
 static void walk(parser *p, const char *path, nodes *found)
 {
     static nodes next;
@@ -225,7 +225,7 @@ static void skip_blanks(parser *p)
     p->at += strspn(p->at, " \t\n");
 }
 
-/* The nodes of FILE.json:PATH. */
+/* The nodes selected by FILE.json:PATH. */
 static void parse_nodes(parser *p, nodes *out)
 {
     char token[2048], full[4096], name[256];

@@ -24,7 +24,7 @@
 enum { MAX_VALUES = 4096, MAX_NAMES = 256 };
 
 typedef struct values {
-    const char *folder; /* of result files */
+    const char *folder; /* folder of result files */
     const char *tools;  /* folder of programs, for `tool` */
     struct {
         char *name, *text;
@@ -32,19 +32,19 @@ typedef struct values {
     int name_count;
 } values;
 
-/* `$name` stands for text from now on. */
+/* Defines `$name` as this text from now on. */
 void values_define(values *v, const char *name, const char *text);
 void values_clear(values *v);
-/* The single number of a formula; false with a sentence in why. */
+/* The only number of a formula's result; false, with a sentence in `why`, on error. */
 bool values_compute(values *v, const char *formula, double *out, char *why, size_t size);
 
-/* A member of element i of FILE.json:PATH as a text; false behind the last one, and if it fails,
- * with a sentence in why. */
+/* A member of element i of FILE.json:PATH as text; false after the last element, and on error with
+ * a sentence in `why`. */
 bool values_text(values *v, const char *path, int i, const char *member, char *out, size_t size,
                  char *why, size_t why_size);
 
-/* Output of a command line in the folder of result files, to be freed; NULL if it failed. Programs
- * of the tools' folder are found by their names. */
+/* The output of a command line, run in the folder of result files; NULL on error. Free it after
+ * use. Programs of the tools' folder are found by name. */
 char *values_run(values *v, const char *command);
 
 #endif

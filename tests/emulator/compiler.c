@@ -35,12 +35,12 @@ static struct {
     const char *names[MOST_SOURCES], *texts[MOST_SOURCES];
     int count;
     char log[LOG];
-    char *object; /* what was compiled */
+    char *object; /* the compiled library */
     size_t length;
-    bool broken; /* a kernel did not compile: the others will not either */
+    bool broken; /* a kernel failed to compile, so the others will fail too */
 } program;
 
-/* -Og: with less the kernel's loops take longer, and with more compiling does. */
+/* -Og: less optimization slows the kernel's loops; more slows compilation. */
 static const char *const flags[] = {"-x",
                                     "c++",
                                     "-std=gnu++17",
@@ -72,7 +72,7 @@ static int read_text(const char *path, char **text)
     return FAILED;
 }
 
-/* A number of what is compiled with, besides the kernel's sources. */
+/* A hash of the emulator's headers and compiler options, besides the kernel's sources. */
 static int version(int *major, int *minor)
 {
     mgl_sha256 hash;
@@ -106,8 +106,7 @@ static int create(void **out, const char *source, const char *name, int count,
     return 0;
 }
 
-/* ---- compiling --------------------------------------------------------------------------------
- */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static int write_file(const char *path, const char *text)
 {
@@ -137,7 +136,7 @@ static int rewrite_into(const char *folder, int i, const char *known)
     return result;
 }
 
-/* The rewritten sources, and the file that includes them. */
+/* Writes the rewritten sources, and the file that includes them. */
 static int write_sources(const char *folder)
 {
     char path[PATH], main[PATH];
@@ -163,7 +162,7 @@ static void name_arch(const char *option, char to[64])
     snprintf(to, 64, "-D__CUDA_ARCH__=%d", atoi(digits) * 10);
 }
 
-/* Runs the compiler; what it says goes to `log`. */
+/* Runs the compiler. Its output goes to `log`. */
 static int run(char *const *arguments, const char *log)
 {
     int status;
@@ -220,7 +219,7 @@ static int compile(void *which, int count, const char *const *options)
 {
     (void)which;
     char folder[] = "/tmp/megalith-emulator-XXXXXX";
-    if (!strcmp(program.names[0], "settle.cu")) /* its result is of no use */
+    if (!strcmp(program.names[0], "settle.cu")) /* its result is not used */
         return FAILED;
     if (program.broken)
         snprintf(program.log, sizeof program.log, "see the first kernel that did not compile");
@@ -236,8 +235,7 @@ static int compile(void *which, int count, const char *const *options)
     return result;
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int log_size(void *which, size_t *bytes)
 {

@@ -27,7 +27,7 @@ static int draw(int end)
 
 #define DRAW_OF(list) list[draw((int)(sizeof list / sizeof *list))]
 
-/* What is streamed how: any that a block's shared memory has room for. */
+/* Draws the ring, pages and warps: any combination that fits a block's shared memory. */
 static void draw_stream(device_options *o)
 {
     static const int pages[] = {2048, 2560, 4096, 8192, 8704, 16384, 32768, 65536};
@@ -53,7 +53,7 @@ static device_options draw_options(void)
     o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
     o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
     o.exchange_precision = draw(4);
-    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* so many may have roles */
+    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* number of queues that may have roles */
     o.splits = o.queues > 8 ? 1 : 1 + draw(4);
     o.merge = o.splits > 1 ? draw(3) : 0;
     o.share = draw(3) == 0 ? 1 + draw(24) : 0;
@@ -68,7 +68,7 @@ void check_config(int number)
 {
     drawn = ((uint64_t)number + 1) * UINT64_C(0x9E3779B97F4A7C15);
     for (int i = 0; i < 10; i++)
-        draw(2); /* what is near in number is not in what follows */
+        draw(2); /* the hash makes neighboring seeds unrelated */
     const int which = draw((int)(sizeof geometries / sizeof *geometries));
     static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
                                         ALL_EXTRAS};

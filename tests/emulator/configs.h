@@ -2,8 +2,8 @@
 #ifndef MGL_TESTS_EMULATOR_CONFIGS_H
 #define MGL_TESTS_EMULATOR_CONFIGS_H
 
-/* Number i: decoding and prompts, or ragged sequences; every other one with any variants that take
- * its tasks. */
+/* Case i: decoding and prompts, or sequences of different lengths. Every other case uses random
+ * variants that fit its tasks. */
 void check_config(int i);
 
 #endif

@@ -21,11 +21,11 @@ struct word {
 
 struct copy {
     unsigned char *to;
-    const unsigned char *from; /* NULL: an arrival, behind the lane's copies */
+    const unsigned char *from; /* NULL: an arrival after the lane's copies */
     size_t bytes;
-    uint64_t *barrier; /* NULL: nobody is told */
+    uint64_t *barrier; /* NULL: no barrier is signaled */
     emu_block *block;
-    emu_lane *lane; /* of an arrival */
+    emu_lane *lane; /* number of an arrival */
 };
 
 static struct {
@@ -34,8 +34,7 @@ static struct {
 } copies;
 static int forgotten; /* arrival, of emu_forget_arrival */
 
-/* ---- barriers ---------------------------------------------------------------------------------
- */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
 static struct word unpack(uint64_t bits)
 {
@@ -57,7 +56,8 @@ void emu_barrier_init(uint64_t *barrier, int arrivals)
     *barrier = pack((struct word){.arrivals = (unsigned)arrivals, .missing = (unsigned)arrivals});
 }
 
-/* `arrivals` arrive, and expect `bytes`, or, negative, `bytes` have landed. */
+/* Applies arrivals and expected bytes to a barrier; negative `bytes`: this many bytes have
+ * landed. */
 static void arrive(emu_block *block, uint64_t *barrier, int arrivals, int bytes)
 {
     struct word w = unpack(*barrier);
@@ -82,7 +82,7 @@ void emu_forget_arrival(int number)
     forgotten = number;
 }
 
-/* Whether an arrival is the one that is to be forgotten. */
+/* Whether this arrival must be dropped (emu_forget_arrival). */
 static bool forgets(const emu_block *block, const uint64_t *barrier)
 {
     size_t at = (size_t)((const unsigned char *)barrier - block->shared);
@@ -118,8 +118,7 @@ void emu_barrier_describe(const volatile void *barrier, char *to, size_t length)
              w.arrivals, w.missing, w.bytes);
 }
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static void start(struct copy copy)
 {
@@ -147,7 +146,7 @@ void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier)
     emu_pause();
 }
 
-/* Such a copy lands at once, or when it is waited for. */
+/* A copy of 16 bytes lands at a random time, at the latest when it is waited for. */
 void emu_copy_16(void *to, const void *from)
 {
     emu_lane *lane = emu.current;
@@ -187,7 +186,7 @@ static struct copy take(int i)
     return copy;
 }
 
-/* Copies of 16 bytes that the lane has asked for, of groups before number `group`. */
+/* Lands the lane's 16-byte copies of groups before number `group`. */
 static void land_pieces(emu_lane *lane, unsigned group)
 {
     int landed = 0;

@@ -55,7 +55,7 @@ static kernel_path panel_path(mgl_variant variant, int rows)
                                       : PATH_PANELS_128;
 }
 
-/* Whether a panel has so few row groups that the kernel divides k among the warps. */
+/* Whether a panel has so few row groups that the kernel divides k among the warps (split-K). */
 static bool is_small(const mgl_program *list, const mgl_task *task)
 {
     enum { TILES = MGL_SMALL_N_ROWS / 8 }; /* of 8 activation rows */
@@ -77,7 +77,7 @@ static void record_panel(const mgl_program *list, const mgl_task *task)
         covered_paths[grouped ? PATH_SMALL_WARPGROUPS : PATH_SMALL_PANELS] = true;
 }
 
-/* Records the tasks of a list; true if some are panels. */
+/* Records the tasks of a list. Returns whether some are panels. */
 static bool record_tasks(const mgl_program *list)
 {
     bool panels = false;
@@ -137,12 +137,13 @@ void coverage_print(void)
     printf("\n");
 }
 
-/* Pairs of op and variant that no program has: the needs of the variant exclude the op. */
+/* Pairs of op and variant that no program has, because the variant's requirements exclude the
+ * op. */
 static const struct {
     mgl_op op;
     mgl_variant variant;
 } impossible[] = {
-    {MGL_OP_ATTEND, MGL_VARIANT_RING},       /* its attention is in splits */
+    {MGL_OP_ATTEND, MGL_VARIANT_RING},       /* it requires split attention */
     {MGL_OP_MERGE_ADD, MGL_VARIANT_BATCH},   /* its input is not merged */
     {MGL_OP_MERGE_ADD, MGL_VARIANT_BY_ROWS}, /* likewise */
 };
@@ -158,7 +159,7 @@ static bool is_possible(mgl_op op, mgl_variant variant)
     return mgl_op_has_variant(op, variant);
 }
 
-/* Each possible pair of op and variant, and each path. */
+/* Calls for each possible pair of op and variant, and each path. */
 bool coverage_is_complete(void)
 {
     int missing = 0;

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* From now on, each program that device_vm opens counts. */
+/* Starts recording: each program that device_vm opens counts from now on. */
 void coverage_start(void);
 
 /* Prints the names of all covered ops, variants and paths on one line. */

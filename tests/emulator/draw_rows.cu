@@ -10,7 +10,8 @@
 struct draw_block {
     const float *logits; /* (rows, MGL_VOCAB) */
     const int *sequence; /* (rows, MGL_SEQUENCE_WORDS) */
-    const u32 *keys;     /* (rows, 2): of the best logit, and of the least of the parts' best */
+    const u32 *keys;     /* (rows, 2): keys of the best logit, and of the smallest of the parts'
+                            best logits */
     const u64 *random;   /* (rows) */
     const float *parts;  /* (rows, part_count): the best logit of each part */
     int part_count;

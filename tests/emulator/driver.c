@@ -24,10 +24,10 @@
 #include "vm/cuda/driver.h"
 
 enum {
-    SMS = 4,            /* queues of a program, where a test asks for no number */
-    BLOCKS_OF_SM = 64,  /* all fit */
-    SHARED = 232448,    /* of an H100 */
-    STUCK_SECONDS = 20, /* without a step: a thread loops, and the emulator sees nothing of it */
+    SMS = 4,            /* default number of queues of a program */
+    BLOCKS_OF_SM = 64,  /* all blocks are co-resident */
+    SHARED = 232448,    /* value of an H100 */
+    STUCK_SECONDS = 20, /* seconds without a step: a thread loops without an emulated instruction */
     PAGE = 4096,
     INVALID = 1,         /* CUDA_ERROR_INVALID_VALUE */
     LAUNCH_FAILED = 719, /* CUDA_ERROR_LAUNCH_FAILED */
@@ -37,27 +37,27 @@ enum {
 struct module {
     void *library;
     const emu_kernel *kernel;
-    const emu_plain_kernel *plain; /* in its place: of the benchmark's */
+    const emu_plain_kernel *plain; /* instead: kernels of the benchmark's module */
     int file;
 };
 
-/* The launch at hand. */
+/* The current launch. */
 static struct {
     pthread_t thread;
-    bool running; /* the thread is to be joined */
+    bool running; /* the thread must be joined */
     atomic_bool done;
     bool good;
-    double moved_s; /* when it had run a warp last, as far as is known */
-    uint64_t steps; /* how often until then */
+    double moved_s; /* time of the last step that was seen */
+    uint64_t steps; /* number of steps until then */
     const emu_kernel *kernel;
     mgl_device_launch arguments;
     unsigned blocks, threads;
     size_t shared_bytes;
 } launch;
-static const char *missing = ""; /* the function that was called and is not here */
+static const char *missing = ""; /* name of an unsupported function that was called */
 
-/* ---- what is not here -------------------------------------------------------------------------
- */
+/* ---- unsupported functions
+ * -------------------------------------------------------------------- */
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -84,10 +84,9 @@ static int error_string(int code, const char **text)
     return 0;
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
-/* Where a signal found its thread. */
+/* Prints where the signal interrupted the thread. */
 static void find_place(const ucontext_t *context, const void **pc, const void **frame)
 {
 #if defined(__x86_64__)
@@ -113,7 +112,7 @@ static void give_up(int number, siginfo_t *info, void *context)
                    pc, frame);
 }
 
-/* The kernel's threads have small stacks: signals get one of their own. */
+/* Signal handlers get their own stack, because the kernel's threads have small stacks. */
 static void catch_signals(void)
 {
     static char stack[1 << 18];
@@ -162,7 +161,7 @@ static int launch_cooperative(void *function, unsigned grid_x, unsigned grid_y, 
     return launch.running ? 0 : LAUNCH_FAILED;
 }
 
-/* Ends the process where a thread loops without any instruction that lets others run. */
+/* Ends the process if a thread loops without an emulated instruction. */
 static void watch(void)
 {
     uint64_t steps = emu_steps();
@@ -196,8 +195,7 @@ static int event_elapsed(float *milliseconds, void *start, void *end)
     return 0;
 }
 
-/* ---- modules ----------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static int module_unload(void *which)
 {
@@ -209,7 +207,7 @@ static int module_unload(void *which)
     return 0;
 }
 
-/* A file of its own for each, so that the loader takes none for another one. */
+/* Each module has its own file, so that the loader does not confuse them. */
 static int module_load(void **out, const void *image, unsigned count, int *options, void **values)
 {
     struct module *module = calloc(1, sizeof *module);
@@ -265,16 +263,15 @@ static int occupancy(int *blocks, void *function, int threads, size_t shared_byt
     return 0;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static size_t round_up(size_t bytes)
 {
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* A page with the length, which nobody may write to, the memory, a page that nobody may touch. The
- * memory ends there, but for its alignment. */
+/* Allocates a read-only page with the length, the memory, and an inaccessible page. The memory ends
+ * at that page, except for alignment. */
 static int memory_alloc(mgl_cu_address *address, size_t bytes)
 {
     size_t rounded = round_up(bytes), whole = rounded + 2 * PAGE;
@@ -373,8 +370,8 @@ static int pinned_address(mgl_cu_address *address, void *memory, unsigned flags)
     return 0;
 }
 
-/* ---- the device, and what needs no doing ------------------------------------------------------
- */
+/* ---- device, and calls without effect
+ * ----------------------------------------------------------- */
 
 static int init(unsigned flags)
 {
@@ -426,7 +423,7 @@ static int device_memory(size_t *bytes, int device)
     return 0;
 }
 
-/* Contexts, streams and events: there is one of each. */
+/* There is one context, one stream and one event. */
 static int give_one(void **out)
 {
     *out = &launch;

@@ -8,18 +8,18 @@
 
 #include "engine.h"
 
-/* Puts both in their places; false where there is no C++ compiler, which a sentence on stdout says.
- */
+/* Installs the driver and the compiler. Returns false, with a sentence on stdout, if there is no
+ * C++ compiler. */
 bool emu_install(const char *test);
 
-/* The two tables. */
+/* The tables of the driver and of the compiler. */
 struct mgl_cu;
 struct mgl_nvrtc;
 void emu_fill_driver(struct mgl_cu *table);
 void emu_fill_compiler(struct mgl_nvrtc *table);
 
-/* What the benchmark needs beside them (plain.c): ordinary launches and graphs, for the driver's
- * table, and a cuBLAS, for mgl_cublas_override. */
+/* More functions for the benchmark (plain.c): ordinary launches and graphs in the driver's table,
+ * and a cuBLAS for mgl_cublas_override. */
 struct mgl_cublas;
 void emu_fill_plain(struct mgl_cu *table);
 void emu_fill_cublas(struct mgl_cublas *table);

@@ -12,17 +12,18 @@
 
 enum {
     STEP_NS = 10,
-    TURNS = 64,             /* meetings of a warp in a row, at most */
-    PAUSE_CHANCE = 8,       /* one in so many accesses lets another warp run; a slow one's all do */
-    COPY_CHANCE = 16,       /* one in so many steps lands a copy */
-    LOOK_CHANCE = 32,       /* one in so many steps wakes a warp for nothing */
-    SLOW_CHANCE = 256,      /* one in so many picks of a slow warp runs it before faster ones */
-    SHORTEST_STRETCH = 8,   /* log2 of the steps for which the same warps of a block are slow */
+    TURNS = 64,             /* maximum consecutive collective operations of a warp */
+    PAUSE_CHANCE = 8,       /* preemption: one in this many accesses; every access of a slow warp */
+    COPY_CHANCE = 16,       /* one in this many steps lands a copy */
+    LOOK_CHANCE = 32,       /* one in this many steps wakes a warp spuriously */
+    SLOW_CHANCE = 256,      /* one in this many picks of a slow warp runs it before faster warps */
+    SHORTEST_STRETCH = 8,   /* log2 of the minimum steps for which the same warps of a block are
+                               slow */
     STRETCHES = 8,          /* octaves of that: up to 2^16 steps */
-    QUIET_ROUNDS = 60,      /* looks of everybody, in vain: a deadlock */
-    QUIET_STEPS = 400000,   /* the same, of threads that never sleep */
-    LEAP_NS = 10 * 1000000, /* of the clock, a round of looks, in a deadlock */
-    MOST_LEAPS = 20000,     /* then the kernel's watchdog does not work */
+    QUIET_ROUNDS = 60,      /* rounds of polls by all threads without change: a deadlock */
+    QUIET_STEPS = 400000,   /* the same, for threads that never sleep */
+    LEAP_NS = 10 * 1000000, /* clock advance per round of polls in a deadlock */
+    MOST_LEAPS = 20000,     /* rounds after which the kernel's watchdog has failed */
     PAGE = 4096
 };
 
@@ -30,11 +31,11 @@ emu_engine emu = {.random = 1};
 emu_thread *emu_self;
 
 static struct {
-    char **at; /* stacks, kept for the next launch */
+    char **at; /* stacks, reused by */
     size_t count, used;
 } stacks;
 static bool deadlock_expected, uneven;
-static uint64_t seed_at_hand; /* of emu_seed */
+static uint64_t seed_at_hand; /* seed of emu_seed */
 
 /* xorshift64* (Vigna 2016) */
 uint32_t emu_random(void)
@@ -66,8 +67,7 @@ void emu_expect_deadlock(bool expected)
     deadlock_expected = expected;
 }
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void say(const char *format, va_list values)
 {
@@ -100,7 +100,7 @@ void emu_fail(const char *format, ...)
     va_end(values);
     emu.failed = true;
     emu_leave();
-    abort(); /* the scheduler does not come back to it */
+    abort(); /* the scheduler does not switch back to it */
 }
 
 void emu_give_up(const char *why)
@@ -118,8 +118,7 @@ void emu_give_up_at(const char *why, const void *pc, const void *frame)
     _exit(1);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void enqueue(emu_warp *warp)
 {
@@ -143,7 +142,7 @@ void emu_leave(void)
     emu_fiber_switch(&lane->fiber, &emu.scheduler);
 }
 
-/* A lane's whole life. */
+/* The main function of a lane's fiber. */
 static void live(void)
 {
     emu.kernel->run(emu.launch);
@@ -167,7 +166,7 @@ static void resume(emu_lane *lane)
         lane->warp->ready &= ~(1u << lane->number);
 }
 
-/* Those of a warp's lanes that can run, each once, from any on. */
+/* Runs each runnable lane of a warp once, from a random one on. */
 static void run_lanes(emu_warp *warp)
 {
     uint32_t first = emu_random() % EMU_LANES, parts[2];
@@ -181,7 +180,7 @@ static void run_lanes(emu_warp *warp)
         }
 }
 
-/* A warp, until all its lanes wait or others have a turn. */
+/* Runs a warp until all its lanes wait or other warps get a turn. */
 static void run_warp(emu_warp *warp)
 {
     warp->turns = warp->slow ? 1 : 1 + (int)(emu_random() % TURNS);
@@ -191,8 +190,7 @@ static void run_warp(emu_warp *warp)
         enqueue(warp);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 void emu_pause(void)
 {
@@ -216,8 +214,8 @@ static bool is_shared(const emu_block *block, const volatile void *at)
     return offset < emu.shared_bytes;
 }
 
-/* Wakes the lanes of a block that wait for a change there: of shared memory for any, of device
- * memory for one in the same 16 bytes. */
+/* Wakes the lanes that poll the changed memory: for shared memory any lane of the block that polls,
+ * for device memory those that poll the same 16 bytes. */
 static void wake(emu_block *block, const volatile void *at, bool shared)
 {
     for (int w = 0; w < emu.warps_of_block; w++) {
@@ -268,7 +266,7 @@ void emu_look(const volatile void *at, uint64_t seen)
             sleep_at(lane, at, seen);
             return;
         }
-        lane->look_count = 0; /* news */
+        lane->look_count = 0; /* the value has changed */
     }
     lane->look_count %= EMU_MOST_LOOKS;
     lane->looks[lane->look_count].at = at;
@@ -311,8 +309,7 @@ uint16_t emu_f32_to_f16(float value)
     return value != value ? 0x7FFF : mgl_f32_to_f16(value); /* the NaN that cvt makes */
 }
 
-/* ---- the scheduler ----------------------------------------------------------------------------
- */
+/* ---- the scheduler --------------------------------------------------------------------------- */
 
 static void wake_warp(emu_warp *warp)
 {
@@ -321,7 +318,7 @@ static void wake_warp(emu_warp *warp)
             emu_make_ready(&warp->lanes[i]);
 }
 
-/* Everybody looks again; in a deadlock, later. */
+/* All lanes poll again; in a deadlock, after the clock has advanced. */
 static void look_again(void)
 {
     for (int w = 0; w < emu.warp_count; w++)
@@ -330,13 +327,13 @@ static void look_again(void)
         emu.clock_ns += LEAP_NS;
 }
 
-/* How long nothing has happened that anybody may wait for. */
+/* Steps since the last event that a thread may wait for. */
 struct quiet {
-    uint64_t events, step; /* when something did last */
+    uint64_t events, step; /* step of the last event */
     int rounds, leaps;
 };
 
-/* Nobody can run, or all that run wait. */
+/* Handles the case that no lane can run, or all running lanes poll. */
 static void be_quiet(struct quiet *q)
 {
     q->step = emu.steps;
@@ -363,7 +360,7 @@ static void note_events(struct quiet *q)
     q->rounds = 0;
 }
 
-/* Draws which warps of a block are slow, each with a chance of 1 to 7 in 8, and for how long. */
+/* Draws the slow warps of a block, each with probability 1/8 to 7/8, and the duration. */
 static void begin_stretch(emu_block *block)
 {
     const uint64_t octave = UINT64_C(1) << (SHORTEST_STRETCH + emu_random() % STRETCHES);
@@ -373,7 +370,7 @@ static void begin_stretch(emu_block *block)
     block->stretch_end = emu.steps + octave + emu_random() % octave;
 }
 
-/* Whether a warp of the block that is not slow can run. */
+/* Whether a fast warp of the block can run. */
 static bool has_faster(const emu_block *block)
 {
     for (int w = 0; w < emu.warps_of_block; w++)
@@ -382,8 +379,9 @@ static bool has_faster(const emu_block *block)
     return false;
 }
 
-/* Whether others run before a warp. With uneven progress a slow one waits while a faster one of its
- * block can run; not for ever, as those may spin on what only the slow one can do. */
+/* Whether other warps run before this one. With uneven progress, a slow warp waits while a faster
+ * warp of its block can run, but not forever, because the faster warps may spin on a result of the
+ * slow one. */
 static bool lets_others_run(const emu_warp *warp)
 {
     if (uneven && emu.steps >= warp->block->stretch_end)
@@ -429,8 +427,7 @@ static void schedule(void)
     }
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static void *map(size_t bytes)
 {
@@ -449,7 +446,7 @@ static void *reserve(size_t count, size_t size)
     return at;
 }
 
-/* A stack, which ends at a page that nobody may touch. */
+/* Allocates a stack, which ends at an inaccessible page. */
 static char *take_stack(void)
 {
     if (stacks.used == stacks.count) {
@@ -461,7 +458,7 @@ static char *take_stack(void)
     return stacks.at[stacks.used++];
 }
 
-/* Shared memory ends, but for its alignment, where a page begins that nobody may touch. */
+/* Shared memory ends, except for alignment, at an inaccessible page. */
 static void start_block(emu_block *block, int number)
 {
     size_t rounded = (emu.shared_bytes + PAGE - 1) / PAGE * PAGE;
@@ -484,7 +481,7 @@ static void start_lane(emu_lane *lane, emu_warp *warp, int number)
     lane->warp = warp;
     lane->number = number;
     lane->stack = take_stack();
-    /* not all at the same place of a page: a cache has few lines for each */
+    /* at different offsets within a page, because a cache has few lines for each offset */
     size_t bytes = EMU_STACK_BYTES - (stacks.used % 128) * 128;
     emu_fiber_init(&lane->fiber, lane->stack, bytes, live);
 }
@@ -520,7 +517,7 @@ static void start(const emu_kernel *kernel, const void *launch, int blocks, int 
         start_warp(&emu.warps[w], w);
 }
 
-/* What a kernel must not leave behind. */
+/* Checks that the kernel left no pending copies or products. */
 static void check_end(void)
 {
     if (emu_copies() + emu_pieces() > 0)

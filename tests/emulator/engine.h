@@ -20,43 +20,42 @@
 
 #include "device/engine.h"
 
-/* The order of everything from here on. */
+/* Sets the seed of the order of all later steps. */
 void emu_seed(uint64_t seed);
 
-/* In each launch from here on, whether some warps of a block are much slower than others: they run
- * hardly ever while others of the block can, for a stretch of 2^8 to 2^16 steps, then others are
- * slow. Without this all proceed at about the same pace. */
+/* Sets whether some warps of a block are much slower than others in later launches. Slow warps
+ * rarely run while other warps of the block can, for 2^8 to 2^16 steps; then other warps are slow.
+ * Otherwise all warps proceed at about the same pace. */
 void emu_uneven(bool wanted);
 
-/* A deadlock is what the test wants: no word about it. */
+/* The test expects a deadlock: print no report. */
 void emu_expect_deadlock(bool expected);
 
-/* In each launch from here on, one warp of the first block forgets to say that it needs a page of
- * the ring no more: that would be arrival `number` (from 1) on one of these barriers. 0: none does.
- */
+/* Fault injection for later launches: one warp of the first block does not free a page of the ring.
+ * `number` (from 1) is the dropped arrival at one of these barriers; 0: none. */
 void emu_forget_arrival(int number);
 
-/* There is device memory, and is no more. */
+/* Registers and unregisters device memory. */
 void emu_memory_add(void *at, size_t bytes);
 void emu_memory_remove(const void *at);
 
-/* Whether fences of bulk copies do nothing, from here on. */
+/* Fault injection: whether proxy fences have no effect from now on. */
 void emu_forget_fences(bool forgotten);
 
-/* Likewise those of one block; -1: none. */
+/* The same for the fences of one block; -1: none. */
 void emu_forget_fences_of(int block);
 
-/* Runs a kernel to its end; false if it did what it must not, with the reasons on stderr. */
+/* Runs a kernel to its end. Returns false, with the reasons on stderr, if it made an error. */
 bool emu_launch(const emu_kernel *kernel, const void *launch, unsigned blocks, unsigned threads,
                 size_t shared_bytes);
 
-/* Turns of warps so far; from any thread. */
+/* Number of turns of warps so far; callable from any thread. */
 uint64_t emu_steps(void);
 
 /* Ends the process with a report. */
 void emu_give_up(const char *why);
 
-/* The same in a signal handler of the thread that runs a launch: where it was. */
+/* The same for a signal handler of the thread that runs a launch: prints its position. */
 void emu_give_up_at(const char *why, const void *pc, const void *frame);
 
 #endif

@@ -9,8 +9,8 @@
 
 #if defined(__x86_64__)
 
-/* Saves what the System V ABI has a function keep (rbx, rbp, r12 to r15), the stack pointer in
- * *from. */
+/* Saves the callee-saved registers of the System V ABI (rbx, rbp, r12 to r15), and the stack
+ * pointer in *from. */
 void emu_fiber_exchange(void **from, void *to);
 __asm__(".text\n"
         ".globl emu_fiber_exchange\n"
@@ -36,8 +36,8 @@ __asm__(".text\n"
 void emu_fiber_init(emu_fiber *fiber, void *stack, size_t bytes, void (*start)(void))
 {
     void **top = (void **)((char *)stack + bytes) - 8;
-    top[6] = (void *)(uintptr_t)start; /* where the first exchange returns to */
-    top[7] = NULL;                     /* where `start` would: it does not */
+    top[6] = (void *)(uintptr_t)start; /* return address of the first exchange */
+    top[7] = NULL;                     /* return address of `start`, which never returns */
     for (int i = 0; i < 6; i++)
         top[i] = NULL;
     fiber->top = top;

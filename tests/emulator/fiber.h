@@ -15,17 +15,17 @@ enum { EMU_STACK_BYTES = 64 * 1024 };
 
 typedef struct emu_fiber {
 #if defined(__x86_64__)
-    void *top; /* of its stack, where its registers are */
+    void *top; /* stack pointer, where its registers are saved */
 #else
     ucontext_t context;
 #endif
 } emu_fiber;
 
-/* A fiber that calls `start` (which never returns) when it is switched to first. `bytes` of stack:
- * a multiple of 64. */
+/* Makes a fiber that calls `start` (which never returns) at the first switch to it. `bytes` of
+ * stack: a multiple of 64. */
 void emu_fiber_init(emu_fiber *fiber, void *stack, size_t bytes, void (*start)(void));
 
-/* Goes on where `to` was left; returns when somebody switches to `from` again. */
+/* Switches to `to`. Returns when another fiber switches back to `from`. */
 void emu_fiber_switch(emu_fiber *from, emu_fiber *to);
 
 #endif

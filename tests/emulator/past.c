@@ -5,8 +5,8 @@
 #include "second_list.h"
 #include "vm/cuda/encode.h"
 
-/* Logits of a program whose keys and values come through the ring once there are 2 NEAR of them,
- * with two splits. */
+/* Logits of a program that streams keys and values through the ring from 2 NEAR positions on, with
+ * two splits. */
 static void check_past(const mgl_geometry *geometry, const device_options *options, int seed)
 {
     enum { PROMPT = 70, MORE = 4 };
@@ -21,7 +21,7 @@ static void check_past(const mgl_geometry *geometry, const device_options *optio
     check_logits(geometry, options, seed, PROMPT, MORE);
 }
 
-/* Keys and values through the ring, on several pages of it each: more than it has. */
+/* Keys and values through the ring, on several pages each, more than the ring has. */
 static void past_in_the_ring(void)
 {
     check_past(&wide_groups,
@@ -36,8 +36,7 @@ static void past_in_the_ring(void)
                4);
 }
 
-/* The same with three splits that o merges: one has nothing, the others more than registers hold.
- */
+/* The same with three splits that o merges: one is empty, the others exceed what registers hold. */
 static void past_in_the_ring_merged_in_o(void)
 {
     check_past(&wide_groups,
@@ -54,8 +53,8 @@ static void past_in_the_ring_merged_in_o(void)
                5);
 }
 
-/* The same beside a second list, whose epochs read the prompt, and which has another use for the
- * ring: its attention has the same keys and values, swizzled, from activation tiles. */
+/* The same with a second list, whose epochs read the prompt and use the ring differently: its
+ * attention reads the same keys and values, swizzled, from activation tiles. */
 static void past_in_the_ring_of_two_lists(void)
 {
     const device_options options = {.dtype = MGL_BF16,
@@ -85,7 +84,7 @@ static void past_of_two_heads_in_the_ring(void)
                5);
 }
 
-/* Queues that have nothing but attention. */
+/* Queues with only attention tasks. */
 static void past_of_queues_without_products(void)
 {
     check_past(&paged_heads,

@@ -9,7 +9,7 @@
 
 enum { PAST_REPLIES = 5 };
 
-/* Each is a test by itself. */
+/* Each function is one test. */
 extern const emulator_case past_replies[PAST_REPLIES];
 
 #endif

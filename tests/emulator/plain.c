@@ -13,7 +13,7 @@
 
 enum { WARP = 32, MOST_ARGUMENT = 256, INVALID = 1, LAUNCH_FAILED = 719 };
 
-/* One call: of a kernel, or a product. */
+/* One recorded call: a kernel or a product. */
 struct call {
     const emu_plain_kernel *kernel; /* NULL: a product */
     unsigned blocks[3], threads;
@@ -27,7 +27,7 @@ struct graph {
     struct call *calls; /* (count) */
     size_t count;
 };
-static struct graph *captured; /* the graph that is being made */
+static struct graph *captured; /* the graph being captured */
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ static int run_call(const struct call *call)
     return 0;
 }
 
-/* Runs it, or notes it. */
+/* Executes or records the call. */
 static int take(const struct call *call)
 {
     if (!captured)
@@ -207,7 +207,7 @@ static int set_workspace(void *handle, void *workspace, size_t bytes)
     return 0;
 }
 
-/* Only as eval/baseline.c calls it: bf16, dense, a transposed, c = a b. */
+/* Supports only the call of eval/baseline.c: bf16, dense, a transposed, c = a b. */
 static int gemm(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
                 const void *alpha, const void *a, int a_type, int lda, const void *b, int b_type,
                 int ldb, const void *beta, void *c, int c_type, int ldc, int compute_type,

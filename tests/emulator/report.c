@@ -10,7 +10,7 @@
 
 enum { MOST_PLACES = 2, MOST_TEXT = 1024, MOST_LINE = 400 };
 
-/* Return addresses in the kernel's code, from inside out. */
+/* The return addresses in the kernel's code, innermost first. */
 struct trail {
     const void *at[MOST_PLACES];
     int count;
@@ -24,8 +24,8 @@ static bool is_code(const void *at, Dl_info *info)
     return dladdr(run, &kernel) && dladdr(at, info) && info->dli_fbase == kernel.dli_fbase;
 }
 
-/* Frames lie as compilers lay them with -fno-omit-frame-pointer: the caller's frame, then the
- * address to return to. */
+/* Frame layout with -fno-omit-frame-pointer: the caller's frame pointer, then the return
+ * address. */
 static struct trail trail_of(const emu_lane *lane)
 {
     struct trail trail = {.count = 0};
@@ -44,7 +44,7 @@ static struct trail trail_of(const emu_lane *lane)
     return trail;
 }
 
-/* One line of addr2line's, but for what is the emulator's own. */
+/* One line of addr2line, without the emulator's own functions. */
 static size_t add_place(char *line, bool first, char *to, size_t length)
 {
     const char *const own[] = {"ptx.h:", "cuda.h:", "entry.h:"};
@@ -57,7 +57,7 @@ static size_t add_place(char *line, bool first, char *to, size_t length)
     return n < (int)length ? (size_t)n : length;
 }
 
-/* "function at file:line < the one that it is inlined in ...". */
+/* Prints "function at file:line < its caller, if inlined, ...". */
 static void name_place(const void *at, char *to, size_t length)
 {
     char command[MOST_TEXT], line[MOST_TEXT];
@@ -75,7 +75,7 @@ static void name_place(const void *at, char *to, size_t length)
         pclose(lines);
 }
 
-/* What a lane that sleeps looks at. */
+/* Prints what a sleeping lane polls. */
 static void describe_look(const emu_lane *lane, char *to, size_t length)
 {
     char barrier[MOST_LINE / 2];
@@ -112,7 +112,7 @@ static void describe_lane(const emu_lane *lane, char *to, size_t length)
                                          : "can run");
 }
 
-/* Whether two lanes wait for the same at the same place. */
+/* Whether two lanes wait for the same thing at the same position. */
 static bool are_alike(const emu_lane *a, const emu_lane *b)
 {
     struct trail from = trail_of(a), to = trail_of(b);

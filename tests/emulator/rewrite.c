@@ -13,27 +13,27 @@
 
 enum { MOST_OPERANDS = 48, MOST_TEMPLATE = 2048, MOST_NAME = 200, MOST_WORD = 400 };
 
-struct piece { /* of the text */
+struct piece { /* end of the text */
     const char *at;
     size_t length;
 };
 
 struct rewriter {
-    const char *name, *text; /* of the source */
-    const char *at;          /* how far it is read */
+    const char *name, *text; /* name of the source */
+    const char *at;          /* the next character */
     const char *known;       /* the text of device/ptx.h */
     FILE *out;
-    char *problem; /* the first one; empty: none */
+    char *problem; /* the first problem; empty: none */
     size_t problem_length;
-    /* the statement at hand */
+    /* position of the current statement */
     const char *start;
-    char template[MOST_TEMPLATE]; /* its strings, joined */
+    char template[MOST_TEMPLATE]; /* its template strings, joined */
     size_t template_length;
     struct piece operands[MOST_OPERANDS];
     int operand_count;
 };
 
-/* Remembers the first problem, with its line; false. */
+/* Records the first problem, with its line. Returns false. */
 static bool refuse(struct rewriter *r, const char *what, const char *which)
 {
     int line = 1;
@@ -49,10 +49,9 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* ---- reading C++ ------------------------------------------------------------------------------
- */
+/* ---- reading C++ ----------------------------------------------------------------------------- */
 
-/* Behind the quote that ends what starts with one at p. */
+/* The position after the closing quote of the string that starts at p. */
 static const char *skip_quoted(const char *p)
 {
     const char quote = *p;
@@ -61,7 +60,7 @@ static const char *skip_quoted(const char *p)
     return *p ? p + 1 : p;
 }
 
-/* Behind a comment, or a string with its quotes, that starts at p; p itself where there is none. */
+/* The position after a comment or string that starts at p; p if there is none. */
 static const char *skip_opaque(const char *p)
 {
     const char *end = p;
@@ -113,7 +112,7 @@ static bool read_string(struct rewriter *r)
     return take(r, "\"");
 }
 
-/* What stands in parentheses: `(x + f(y))`. */
+/* Reads text in parentheses: `(x + f(y))`. */
 static bool read_operand(struct rewriter *r)
 {
     int depth = 0;
@@ -128,7 +127,7 @@ static bool read_operand(struct rewriter *r)
     return true;
 }
 
-/* Outputs, inputs and clobbers: the constraints do not matter, the clobbers have no operand. */
+/* Reads outputs, inputs and clobbers. Constraints are ignored; clobbers are not operands. */
 static bool read_operands(struct rewriter *r)
 {
     for (int section = 0; section < 3 && take(r, ":"); section++) {
@@ -142,7 +141,7 @@ static bool read_operands(struct rewriter *r)
     return take(r, ")") || refuse(r, "a statement does not end as expected:", "asm");
 }
 
-/* asm volatile("..." "..." : outputs : inputs : clobbers), but for the semicolon. */
+/* Reads asm volatile("..." "..." : outputs : inputs : clobbers), without the semicolon. */
 static bool read_statement(struct rewriter *r)
 {
     r->start = r->at;
@@ -158,10 +157,9 @@ static bool read_statement(struct rewriter *r)
     return read_operands(r);
 }
 
-/* ---- writing calls ----------------------------------------------------------------------------
- */
+/* ---- writing calls --------------------------------------------------------------------------- */
 
-/* ptx_ and the instruction's name, what C++ does not take replaced. */
+/* Writes ptx_ and the instruction's name; characters that C++ does not allow are replaced. */
 static void name_function(const char *instruction, char name[MOST_NAME])
 {
     size_t n = (size_t)snprintf(name, MOST_NAME, "ptx_%s", instruction);
@@ -191,7 +189,7 @@ static bool write_call(struct rewriter *r, const char *instruction)
     return true;
 }
 
-/* One character or more of an instruction's operands; the next ones. */
+/* Writes the next part of an instruction's operands, at least one character. */
 static const char *write_operand(struct rewriter *r, const char *p)
 {
     char word[MOST_WORD];
@@ -237,7 +235,7 @@ static bool write_register(struct rewriter *r, const char *p)
     return refuse(r, "a register's type is not known:", p);
 }
 
-/* One instruction, without its semicolon. */
+/* Writes one instruction, without its semicolon. */
 static bool write_instruction(struct rewriter *r, char *p)
 {
     char instruction[MOST_WORD];
@@ -260,7 +258,7 @@ static bool write_instruction(struct rewriter *r, char *p)
     return !r->problem[0];
 }
 
-/* The instructions of a template, between braces or not. */
+/* Writes the instructions of a template, with or without braces. */
 static bool write_template(struct rewriter *r)
 {
     for (char *p = r->template; *p;) {
@@ -279,7 +277,7 @@ static bool write_template(struct rewriter *r)
     return true;
 }
 
-/* As many lines as the statement had: those of what follows keep their numbers. */
+/* Keeps the statement's number of lines, so that later line numbers are unchanged. */
 static void write_lines(struct rewriter *r)
 {
     for (const char *p = r->start; p < r->at; p++)
@@ -299,7 +297,7 @@ static bool rewrite_statement(struct rewriter *r)
     return true;
 }
 
-/* extern __shared__ ... name[]; */
+/* Removes the declaration extern __shared__ ... name[]; */
 static bool skip_shared(struct rewriter *r)
 {
     const char *end = strchr(r->at, ';');
@@ -310,7 +308,7 @@ static bool skip_shared(struct rewriter *r)
     return true;
 }
 
-/* The next statement, comment, string, word or character. */
+/* Copies or rewrites the next statement, comment, string, word or character. */
 static bool rewrite_next(struct rewriter *r)
 {
     const char *start = r->at;

@@ -18,9 +18,9 @@
 
 #include <stddef.h>
 
-/* The rewritten text, released by free; NULL with what is wrong and where ("name:line: ...") in
- * `problem`: an instruction that `known`, the text of device/ptx.h, has no function for, or a
- * statement that is not understood. */
+/* Returns the rewritten text; release it with free. NULL: `problem` is the error with its place
+ * ("name:line: ..."): an instruction without a function in `known` (the text of device/ptx.h), or
+ * an unsupported statement. */
 char *emu_rewrite(const char *name, const char *text, const char *known, char *problem,
                   size_t length);
 

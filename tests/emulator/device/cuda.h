@@ -22,7 +22,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__   static_shared_memory_is_not_modelled
 
-/* Dynamic shared memory, by the name under which the kernel declares it. */
+/* Dynamic shared memory, with the name that the kernel declares. */
 #define block_memory (emu_self->shared)
 
 struct emu_index {
@@ -96,7 +96,7 @@ static inline int __float_as_int(float value)
     return emu_bits<int>(value);
 }
 
-/* Saturates; of NaN 0. */
+/* Saturating conversion; NaN gives 0. */
 static inline unsigned __float2uint_rz(float value)
 {
     return value >= 0x1p32f ? ~0u : value >= 1.0f ? (unsigned)value : 0;
@@ -142,7 +142,8 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
     return result;
 }
 
-/* The quick ones are right to a few units in the last place on a GPU: here as exact as any. */
+/* On a GPU, the fast functions have an error of a few units in the last place. Here they are
+ * exact. */
 static inline float __fmul_rn(float x, float y)
 {
     return x * y;
@@ -163,8 +164,8 @@ static inline float __fdividef(float numerator, float denominator)
     return numerator / denominator;
 }
 
-/* ---- a warp together --------------------------------------------------------------------------
- */
+/* ---- warp-level functions
+ * --------------------------------------------------------------------- */
 
 static inline uint64_t emu_meet_all(unsigned mask, emu_meeting kind, uint64_t value,
                                     int argument = 0)
@@ -179,7 +180,7 @@ static inline void __syncwarp(unsigned mask = 0xFFFFFFFFu)
     emu_meet_all(mask, EMU_SYNC, 0);
 }
 
-/* The value that lane `source` of the group of `width` lanes has. */
+/* The value of lane `source` of the group of `width` lanes. */
 template <class T> static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32)
 {
     uint64_t bits = 0;
@@ -197,7 +198,7 @@ template <class T> static inline T __shfl_xor_sync(unsigned mask, T value, int d
     return __shfl_sync(mask, value, (int)(emu_self->thread % 32) ^ distance);
 }
 
-/* A lane whose partner is in another group of `width` lanes keeps what it has. */
+/* If the partner lane is in another group of `width` lanes, a lane keeps its value. */
 template <class T>
 static inline T __shfl_down_sync(unsigned mask, T value, int distance, int width = 32)
 {
@@ -240,11 +241,10 @@ static inline int __reduce_min_sync(unsigned mask, int value)
     return (int)emu_meet_all(mask, EMU_MIN_SIGNED, (uint64_t)(int64_t)value);
 }
 
-/* A macro, since the kernel's headers come later and say how many warps a block has. */
+/* A macro, because the kernel's headers, which define the number of warps, come later. */
 #define __syncthreads() emu_bar_sync(0, (MGL_WARPS + MGL_OTHER_WARPS) * 32)
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static inline size_t __cvta_generic_to_shared(const void *at)
 {

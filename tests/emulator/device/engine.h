@@ -14,16 +14,16 @@
 extern "C" {
 #endif
 
-/* The thread that runs, as it sees itself. */
+/* The running thread's view of itself. */
 typedef struct emu_thread {
     unsigned thread, block; /* threadIdx.x, blockIdx.x */
-    unsigned char *shared;  /* of its block */
+    unsigned char *shared;  /* shared memory of its block */
     size_t shared_bytes;
 } emu_thread;
 
 extern emu_thread *emu_self;
 
-/* What the threads of a warp do together. */
+/* Collective operations of a warp. */
 typedef enum emu_meeting {
     EMU_SYNC,
     EMU_SHUFFLE, /* the value of lane `argument` */
@@ -39,15 +39,16 @@ typedef enum emu_meeting {
     EMU_WARPGROUP
 } emu_meeting;
 
-/* Waits for the other threads of the warp that have not ended; what it makes of their values. */
+/* Performs a collective operation: waits for the warp's other running threads, and returns the
+ * result. */
 uint64_t emu_meet(emu_meeting kind, uint64_t value, int argument);
 
 /* d = a b + d: the fragments of mma.m16n8k16 that this thread holds (PTX ISA 9.7.14.5.8). */
 void emu_mma(emu_meeting kind, float *d, const uint32_t *a, const uint32_t *b);
 
-/* What wgmma does for this thread's warp: d += a b, of `columns` columns, b where the descriptor
- * says (PTX ISA, wgmma: its register fragments and its matrix descriptor). What is read of shared
- * memory has to stay as it is until the wait behind it. */
+/* This thread's part of wgmma: d += a b, with `columns` columns and b at the descriptor (PTX ISA,
+ * wgmma: register fragments and matrix descriptor). The shared memory that it reads must not change
+ * until the next wait. */
 void emu_warpgroup_multiply(float *d, const uint32_t *a, uint64_t descriptor, int columns);
 void emu_warpgroup_fence(void);
 void emu_warpgroup_commit(void);
@@ -56,66 +57,70 @@ void emu_warpgroup_wait(void);
 /* bar.sync */
 void emu_bar_sync(int barrier, int threads);
 
-/* Another warp may run here. */
+/* Preemption point: another warp may run. */
 void emu_pause(void);
 
-/* The thread looked at `at`, saw `seen` and may look again: where it has seen the same before,
- * without having done anything since, it sleeps until something happens there. Look again behind
- * it. */
+/* Reports a poll: the thread read `seen` at `at`. If it saw the same before and has done nothing
+ * since, it sleeps until the memory there changes. Poll again afterwards. */
 void emu_look(const volatile void *at, uint64_t seen);
 
 /* The thread has written to `at`. */
 void emu_wrote(const volatile void *at);
 
-/* mbarriers in shared memory: how many arrivals complete a phase; arrivals, and bytes to expect;
- * whether the phase of that parity is complete. */
+/* mbarriers in shared memory: initialization with the arrivals of a phase; arrivals and expected
+ * bytes; whether the phase of a parity is complete. */
 void emu_barrier_init(uint64_t *barrier, int arrivals);
 void emu_barrier_arrive(uint64_t *barrier, int arrivals, int bytes);
 bool emu_barrier_passed(uint64_t *barrier, unsigned parity);
 
-/* Copies to shared memory, which land later, each at a time of its own. */
+/* Asynchronous copies to shared memory, each of which lands at a random later time. */
 void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier);
 void emu_copy_16(void *to, const void *from);
-void emu_copy_group(void);               /* those behind the last call are a group */
-void emu_copy_wait_groups(int count);    /* until all groups but the last so many have landed */
-void emu_copy_wait(void);                /* until the thread's copies of 16 bytes have landed */
-void emu_copy_arrive(uint64_t *barrier); /* arrives when they have */
+void emu_copy_group(void);               /* closes a group of copies */
+void emu_copy_wait_groups(int count);    /* waits until all groups except the last `n` have
+                                            landed */
+void emu_copy_wait(void);                /* waits until the thread's 16-byte copies have landed */
+void emu_copy_arrive(uint64_t *barrier); /* arrives at a barrier when they have landed */
 
-/* Bulk copies of the thread's block see from now on what all have stored to device memory. */
+/* Proxy fence: later bulk copies of the thread's block see all earlier stores to device memory. */
 void emu_fence_async(void);
 
 uint64_t emu_clock_ns(void);
 
-/* Other warps run, for so long. */
+/* Lets other warps run for this time. */
 void emu_sleep(unsigned ns);
 float emu_f16_to_f32(uint16_t half);
 uint16_t emu_f32_to_f16(float value);
 
-/* The kernel has done what it must not: the launch fails. Does not return. */
+/* Reports an error of the kernel: the launch fails. Does not return. */
 __attribute__((noreturn, format(printf, 1, 2))) void emu_fail(const char *format, ...);
 
-/* What the engine has to know of a kernel; each kernel has one, `emu_the_kernel` (device/entry.h).
- */
+/* Description of a kernel for the engine; each kernel defines `emu_the_kernel` (device/entry.h). */
 typedef struct emu_kernel {
     void (*run)(const void *launch); /* one thread of it */
-    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* its task */
-    void (*describe_warp)(int warp, char *to, size_t length);                     /* its role */
-    unsigned threads;                                                             /* of a block */
-    bool copies;                 /* has bulk copies, which see memory as it was (views.c) */
-    size_t own_bytes, own_limit; /* of shared memory: used and reserved for struct shared */
-    size_t ring_at, ring_end;    /* of the ring's barriers that say that a page is free */
+    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* prints a
+                                                                                     thread's
+                                                                                     task */
+    void (*describe_warp)(int warp, char *to, size_t length);                     /* prints a
+                                                                                     thread's
+                                                                                     role */
+    unsigned threads;                                                             /* warps of a
+                                                                                     block */
+    bool copies;                 /* has bulk copies, which see old memory (views.c) */
+    size_t own_bytes, own_limit; /* bytes of shared memory: used, and reserved for struct shared */
+    size_t ring_at, ring_end;    /* offset of the ring's `empty` barriers */
 } emu_kernel;
 
-/* ---- kernels whose blocks know nothing of one another -----------------------------------------
- */
+/* ---- kernels with independent blocks
+ * ------------------------------------------------------------ */
 
-/* Where the block at hand is, and of how many threads. */
+/* Index of the current block, and its number of threads. */
 typedef struct emu_grid {
     unsigned block[3], blocks[3]; /* blockIdx, gridDim */
     unsigned threads;             /* blockDim.x */
 } emu_grid;
 
-/* One of a module's, whose table is `emu_plain_kernels` (device/plain_entry.h). */
+/* A kernel of a module; `emu_plain_kernels` is the module's table (device/plain_entry.h). */
 typedef struct emu_plain_kernel {
     const char *name;
     void (*run)(const void *argument); /* one thread of it */

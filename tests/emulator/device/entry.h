@@ -11,9 +11,9 @@ static void emu_run(const void *launch)
     megalith(*(const mgl_device_launch *)launch);
 }
 
-#undef MGL_NAMED_OPS /* all of them have names here */
+#undef MGL_NAMED_OPS /* all kinds of records have names here */
 
-/* The tasks that it has records of: done, at hand, and next. */
+/* The block's tasks: the previous, the current and the next. */
 static void emu_describe_block(const unsigned char *memory, char *to, size_t length)
 {
     static const char *const names[] = {

@@ -12,9 +12,9 @@
 
 #include "device/cuda.h"
 
-typedef unsigned long long emu_policy; /* of L2 */
+typedef unsigned long long emu_policy; /* bytes of an L2 line */
 
-/* The operand that is written `_`. */
+/* The operand written as `_`. */
 static const int _ = 0;
 
 template <class T> static inline volatile T *emu_global(const volatile void *at, size_t bytes)
@@ -31,15 +31,14 @@ template <class T> static inline volatile T *emu_shared(unsigned at, size_t byte
     return (volatile T *)(emu_self->shared + at);
 }
 
-/* The memory is there. */
+/* Checks that the memory exists. */
 static inline void emu_touch(const void *at, size_t bytes)
 {
     (void)*(const volatile unsigned char *)at;
     (void)((const volatile unsigned char *)at)[bytes - 1];
 }
 
-/* ---- loads and stores -------------------------------------------------------------------------
- */
+/* ---- loads and stores ------------------------------------------------------------------------ */
 
 static inline void ptx_ld_acquire_gpu_global_u32(unsigned &value, const void *at)
 {
@@ -83,7 +82,7 @@ static inline void ptx_ld_shared_v4_u32(unsigned &x, unsigned &y, unsigned &z, u
     w = words[3];
 }
 
-/* 16 bytes of a flagged region: a word of all ones is looked for again. */
+/* Reads 16 bytes of a flagged region; a word of all ones is a poll. */
 static inline void ptx_ld_relaxed_gpu_global_L2__cache_hint_v4_u32(unsigned &x, unsigned &y,
                                                                    unsigned &z, unsigned &w,
                                                                    const void *at, emu_policy)
@@ -117,7 +116,7 @@ static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_u32(void *at, unsign
     emu_wrote(at);
 }
 
-/* Only each word is written at once. */
+/* Only single words are written atomically. */
 static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_v2_u32(void *at, unsigned x, unsigned y,
                                                                    emu_policy)
 {
@@ -182,8 +181,7 @@ static inline void ptx_createpolicy_fractional_L2__evict_last_b64(emu_policy &po
     policy = 2;
 }
 
-/* ---- fences, barriers, the clock --------------------------------------------------------------
- */
+/* ---- fences, barriers, the clock ------------------------------------------------------------- */
 
 static inline void ptx_fence_acq_rel_gpu()
 {
@@ -260,7 +258,7 @@ static inline void ptx_mbarrier_test_wait_parity_shared_b64(bool &passed, unsign
     passed = emu_barrier_passed(emu_barrier(at), parity);
 }
 
-/* How long it may sleep does not matter. */
+/* The maximum sleep time is ignored. */
 static inline void ptx_mbarrier_try_wait_parity_shared__cta_b64(bool &passed, unsigned at,
                                                                 unsigned parity, unsigned)
 {
@@ -279,8 +277,7 @@ static inline void ptx_mbarrier_arrive_expect_tx_shared__cta_b64(int, unsigned a
     emu_barrier_arrive(emu_barrier(at), 1, bytes);
 }
 
-/* ---- copies to shared memory ------------------------------------------------------------------
- */
+/* ---- copies to shared memory ----------------------------------------------------------------- */
 
 static inline void
 ptx_cp_async_bulk_shared__cluster_global_mbarrier__complete_tx__bytes_L2__cache_hint(
@@ -326,8 +323,7 @@ static inline void ptx_prefetch_global_L2(const void *from)
     emu_touch(from, 1);
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static inline void ptx_cvt_f32_f16(float &to, unsigned short from)
 {
@@ -339,7 +335,7 @@ static inline void ptx_cvt_rn_f16_f32(unsigned short &to, float from)
     to = emu_f32_to_f16(from);
 }
 
-/* The first of the two is the high half. */
+/* The first operand is the high half. */
 static inline void ptx_cvt_rn_f16x2_f32(unsigned &to, float high, float low)
 {
     to = (unsigned)emu_f32_to_f16(high) << 16 | emu_f32_to_f16(low);
@@ -356,7 +352,8 @@ static inline void ptx_cvt_rn_bf16x2_f32(unsigned &to, float high, float low)
     to = emu_bf16(high) << 16 | emu_bf16(low);
 }
 
-/* The quick ones are right to a few units in the last place on a GPU: here as exact as any. */
+/* On a GPU, the fast instructions have an error of a few units in the last place. Here they are
+ * exact. */
 static inline void ptx_rcp_approx_ftz_f32(float &to, float value)
 {
     to = 1.0f / value;
@@ -367,7 +364,7 @@ static inline void ptx_ex2_approx_ftz_f32(float &to, float value)
     to = exp2f(value);
 }
 
-/* An 8 x 8 matrix of 16-bit elements, two neighbours of a row in each lane, transposed. */
+/* Transposes an 8 x 8 matrix of 16-bit elements; each lane has two neighbors of a row. */
 static inline void ptx_movmatrix_sync_aligned_m8n8_trans_b16(unsigned &to, unsigned word)
 {
     const int lane = (int)(emu_self->thread % 32), column = lane / 4, row = lane % 4 * 2;
@@ -377,7 +374,8 @@ static inline void ptx_movmatrix_sync_aligned_m8n8_trans_b16(unsigned &to, unsig
     to = (upper >> shift & 0xFFFFu) | (lower >> shift) << 16;
 }
 
-/* Four 8 x 8 matrices of 16-bit elements: lane l names row l % 8 of matrix l / 8. */
+/* Loads four 8 x 8 matrices of 16-bit elements: lane l has the address of row l % 8 of matrix l /
+ * 8. */
 static inline void ptx_ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned &w0, unsigned &w1,
                                                                 unsigned &w2, unsigned &w3,
                                                                 unsigned at)
