@@ -28,7 +28,7 @@ int second_list_shares(const mgl_geometry *geometry, const device_options *wante
     return tasks;
 }
 
-/* Two lists: prompts by the second, of several sequences and of one, and tokens by the first. */
+/* Two lists: prompts of one and several sequences by the second, generated tokens by the first. */
 static void two_lists(void)
 {
     check_ragged(&small_model,
@@ -77,7 +77,7 @@ static void two_lists_with_counters(void)
                  9);
 }
 
-/* Logits of either list: after a prompt, and after one more token. */
+/* Logits of each list: after a prompt, and after one more token. */
 static void logits_of_two_lists(void)
 {
     const device_options f32 = {.dtype = MGL_F32,
@@ -92,8 +92,8 @@ static void logits_of_two_lists(void)
     check_logits(&small_model, &f32, 2, 16, 1);
 }
 
-/* Products of the second list as panels: fewer row groups than a warp of a team has and more,
- * pieces that end before a page, pages that row groups share, and teams that share k blocks. */
+/* Products of the second list as panels: more and fewer row groups than warps of a team, pieces
+ * that end before a page, pages that row groups share, and teams that share k blocks. */
 const device_options second_list_options = {.dtype = MGL_BF16,
                                             .exchange = MGL_EXCHANGE_FLAGS,
                                             .gamma_scaled = MGL_GAMMA_YES,
@@ -109,7 +109,7 @@ static void logits_of_panels(void)
     check_logits(&even_model, &second_list_options, 1, 19, 5);
 }
 
-/* Epochs of more rows than the first list may have: prompts of one epoch, and of one and a part. */
+/* Epochs with more rows than the first list allows: prompts of one epoch, and of one and a part. */
 static void logits_of_second_rows(void)
 {
     static const int rows[] = {17, 40, 64, 80, 128};
@@ -120,8 +120,8 @@ static void logits_of_second_rows(void)
     }
 }
 
-/* The same by warpgroups: rows as one, two and four instructions of 16 columns or more take them,
- * and as two of the largest. */
+/* The same by warpgroups: row counts for one, two and four instructions of 16 columns or more, and
+ * for two of the largest. */
 static void logits_of_warpgroups(void)
 {
     static const int rows[] = {16, 17, 40, 128};
@@ -134,8 +134,8 @@ static void logits_of_warpgroups(void)
     }
 }
 
-/* First, pages whose number of blocks is a power of 2; then two sizes with other numbers of blocks.
- * A page of 3,072 bytes holds pieces of two row groups. */
+/* First, pages with a power of 2 of blocks; then two sizes with other numbers of blocks. A page of
+ * 3,072 bytes holds pieces of two row groups. */
 static void logits_of_warpgroups_by_pages(void)
 {
     device_options options = second_list_options;
@@ -151,7 +151,7 @@ static void logits_of_warpgroups_by_pages(void)
     }
 }
 
-/* Tasks of several panels: warps leave sums of one while others are still at it. */
+/* Tasks of several panels: some warps write partial sums while others still compute them. */
 static void logits_of_second_rows_in_several_panels(void)
 {
     device_options options = second_list_options;
@@ -177,9 +177,9 @@ static void check_small_m(const struct small_m_case *c, int seed)
     check_logits(c->geometry, &options, seed, c->prompt, 3);
 }
 
-/* Slim panels, of one tile of rows and of two: pages of a row group and of eight, tasks of several
- * panels and of one row group, k blocks that are no multiple of the warps; ten
- * warps, of which two have no rows of the outputs. */
+/* Small-M panels, of one tile of rows and of two: pages of one and of eight row groups; tasks of
+ * several panels and of one row group; k blocks that are no multiple of the warps; ten warps, of
+ * which two have no rows of the outputs. */
 static void logits_of_small_m_panels(void)
 {
     static const struct small_m_case cases[] = {
@@ -192,8 +192,8 @@ static void logits_of_small_m_panels(void)
         check_small_m(&cases[i], (int)i);
 }
 
-/* The same of 33 to 64 rows, in tasks of few row groups: fewer rows than there is room for, and as
- * many; one, two, three and four row groups on a page; fewer k blocks than warps. */
+/* The same for 33 to 64 rows, in tasks of few row groups: fewer rows than the maximum, and the
+ * maximum; one to four row groups on a page; fewer k blocks than warps. */
 static void logits_of_small_m_panels_of_second_rows(void)
 {
     static const struct small_m_case cases[] = {
@@ -205,7 +205,7 @@ static void logits_of_small_m_panels_of_second_rows(void)
         check_small_m(&cases[i], (int)i);
 }
 
-/* Tasks of few row groups, by warps and by warpgroups. */
+/* Tasks of few row groups, with warps and with warpgroups. */
 static void logits_of_small_tasks(void)
 {
     static const struct small_m_case c = {&even_model, 40, 40, 40, 8, 16384, 7};
@@ -230,8 +230,8 @@ static mgl_status read_zeros(const mgl_graph *graph, int tensor, int64_t row, in
     return MGL_OK;
 }
 
-/* All logits are alike, in all lanes, columns and queues: the lowest token is the best, whoever
- * multiplies. */
+/* All logits are equal, in all lanes, columns and queues: the lowest token must win for every
+ * kernel variant. */
 static void equal_logits(void)
 {
     static const int ways[][2] = {
@@ -254,8 +254,8 @@ static void equal_logits(void)
     }
 }
 
-/* Sequences that are more than the first list has rows, and more than a warp has lanes: in epochs
- * that have rows for prompts besides, and in epochs that have not. */
+/* More sequences than rows of the first list, and than lanes of a warp: in epochs with and without
+ * additional prompt rows. */
 static void neighbors_of_20(void)
 {
     device_options options = second_list_options;
@@ -275,11 +275,11 @@ static void neighbors_of_40_in_128_rows(void)
     device_options options = second_list_options;
     options.second_rows = 128;
     options.queues = 5;
-    options.warps = 8; /* with so many rows and warps sample has the least room */
+    options.warps = 8; /* with this many rows and warps, sample has the least memory */
     check_neighbors(&few_columns, &options, 40);
 }
 
-/* By warpgroups, so many that a warp has several tiles of logits. */
+/* With warpgroups, and so many columns that a warp has several tiles of logits. */
 static void neighbors_by_warpgroups(void)
 {
     device_options options = second_list_options;
@@ -289,7 +289,7 @@ static void neighbors_by_warpgroups(void)
     check_neighbors(&few_columns, &options, 40);
 }
 
-/* Whether a reply's logits are those of the first call. */
+/* Checks that a reply's logits equal those of the first call. */
 bool second_list_has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits, bool first)
 {
     mgl_error err;
@@ -304,8 +304,8 @@ bool second_list_has_logits(mgl_vm *vm, const int32_t *prompt, int count, float 
     return !memcmp(logits, now, sizeof now);
 }
 
-/* Without the fence before it, a copy of activations brings what was there before. Slim panels, of
- * epochs of few rows, copy none. */
+/* Without its proxy fence, a copy of activations reads the old memory. Small-M panels, for epochs
+ * of few rows, copy no activations. */
 static void fences_by(int warpgroups, int rows)
 {
     device_options options = second_list_options;
@@ -321,7 +321,7 @@ static void fences_by(int warpgroups, int rows)
     ck_assert(second_list_has_logits(vm, prompt, rows, logits, true));
     fill_prompt(prompt, rows, even_model.vocab, 4);
     ck_assert(!second_list_has_logits(vm, prompt, rows, logits,
-                                      false)); /* what copies then find in memory */
+                                      false)); /* the old contents that copies then read */
     fill_prompt(prompt, rows, even_model.vocab, 3);
     emu_forget_fences(true);
     const bool right = second_list_has_logits(vm, prompt, rows, logits, false);
@@ -333,7 +333,7 @@ static void fences_by(int warpgroups, int rows)
     mgl_graph_free(graph);
 }
 
-/* Takes the waits from all panels of a list. */
+/* Removes the waits of all panels of a list. */
 static void forget_waits(mgl_program *list)
 {
     int kept = 0;
@@ -349,8 +349,8 @@ static void forget_waits(mgl_program *list)
     list->wait_count = kept;
 }
 
-/* On one queue nothing has to wait: tasks may begin before the controller has seen that the ones
- * before have ended. */
+/* On one queue no wait is needed: tasks may begin before the controller has seen that earlier tasks
+ * have ended. */
 static void panels_that_wait_for_nothing(void)
 {
     enum { ROWS = 20, SEEDS = 8 };
@@ -387,7 +387,7 @@ static void fences_of_warpgroups(void)
     fences_by(MGL_WARPGROUPS_YES, 30);
 }
 
-/* Lists in turn: sequences that prompts and tokens share epochs with, and alone. */
+/* Alternating lists: sequences that share epochs with prompts, and alone. */
 static void batch_by(int warpgroups)
 {
     device_options options = second_list_options;
@@ -462,7 +462,7 @@ static void delays_of_two_lists(void)
                  4);
 }
 
-/* With lists of the same lengths a CPU has the same epochs. */
+/* If both lists have the same row limits, a CPU has the same epochs. */
 static void epochs_of_two_lists(void)
 {
     check_two_lists(&small_model,
@@ -474,7 +474,7 @@ static void epochs_of_two_lists(void)
         &(device_options){.queues = 5, .rows = 4, .second_rows = 8, .extras = ALL_EXTRAS}, 12);
 }
 
-/* A queue of attention alone has few tasks: padding makes up for them. */
+/* A queue with only attention has few tasks; padding records fill its list. */
 static void two_lists_with_attention_apart(void)
 {
     check_two_lists(&grouped_heads,
@@ -511,8 +511,8 @@ static void watchdog_of_two_lists(void)
     emu_expect_deadlock(false);
 }
 
-/* Some of the others once more: warps that fall behind in panels, in attention that shares rows,
- * and where one list follows another. */
+/* Some earlier cases again, with slow warps in panels, in attention that shares rows, and between
+ * lists. */
 static void uneven_panels(void)
 {
     emu_uneven(true);
@@ -534,7 +534,7 @@ static void uneven_lists(void)
     two_lists_with_splits();
 }
 
-/* Events of both lists: with attention apart, whose queues are padded, and with panels. */
+/* Events of both lists: with attention on separate, padded queues, and with panels. */
 static void traces_of_two_lists(void)
 {
     check_traced_lists(&grouped_heads, &(device_options){.dtype = MGL_BF16,
@@ -545,9 +545,8 @@ static void traces_of_two_lists(void)
                                                          .second_rows = 16});
 }
 
-/* So many columns that a task has more activation tiles than there are places, of which some are
- * waited for.
- */
+/* So many columns that a task has more activation tiles than buffers, so that the task waits for
+ * some. */
 static void traces_of_panels(void)
 {
     device_options options = second_list_options;

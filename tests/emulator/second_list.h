@@ -8,13 +8,13 @@
 #include "cases.h"
 #include "models.h"
 
-/* Tasks of attention that shares rows, in a second list. */
+/* Number of tasks of attention that shares rows in a second list. */
 int second_list_shares(const mgl_geometry *geometry, const device_options *options);
 
 /* A program with two lists; panels compute the products of its second list. */
 extern const device_options second_list_options;
 
-/* Whether `logits` are the logits of the prompt; `first`: stores them instead. */
+/* Checks that `logits` are the logits of the prompt; `first`: stores them instead. */
 bool second_list_has_logits(mgl_vm *vm, const int32_t *prompt, int count, float *logits,
                             bool first);
 
@@ -33,9 +33,9 @@ void delays_of_rows(void);
 
 enum { SECOND_LIST_REPLIES = 27, SECOND_LIST_ROWS = 23 };
 
-/* Each is a test by itself. */
+/* Each function is one test. */
 extern const emulator_case second_list_replies[SECOND_LIST_REPLIES];
-/* Of more rows than the first list may have, and traces of both lists. */
+/* Cases with more rows than the first list allows, and traces of both lists. */
 extern const emulator_case second_list_rows[SECOND_LIST_ROWS];
 
 #endif

@@ -60,7 +60,7 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .warps = 4,
       .page_bytes = 8192,
       .stage_bytes = 49152}},
-    /* room for two of the ffn's rows in the activation buffer: four go the batch way */
+    /* the activation buffer has room for two of the ffn's rows: four use the batch variant */
     {CASE_LONG,
      &uneven_model,
      {.dtype = MGL_BF16,
@@ -69,7 +69,7 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .rows = 4,
       .page_bytes = 8192,
       .stage_bytes = 20480}},
-    /* several rows, attention's values in 16 bits, which the ffn's are anyway */
+    /* several rows, attention outputs in 16 bits, like the ffn's */
     {CASE_LONG,
      &even_heads,
      {.dtype = MGL_BF16,
@@ -79,7 +79,7 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .rows = 6,
       .page_bytes = 16384,
       .stage_bytes = 65536}},
-    /* several rows: what registers have room for, more than that, and warps without blocks */
+    /* several rows: as many as registers hold, more, and warps without blocks */
     {CASE_LONG,
      &even_heads,
      {.dtype = MGL_BF16,
@@ -105,8 +105,7 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .rows = 7,
       .page_bytes = 16384,
       .stage_bytes = 49152}},
-    /* plain programs: attention on queues of its own, with splits, with warps that have nothing, by
-       cp.async */
+    /* plain programs: attention on separate queues, with splits, with idle warps, by cp.async */
     {CASE_QUICK,
      &even_model,
      {.dtype = MGL_BF16,
@@ -139,8 +138,8 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .rows = 1,
       .warps = 4,
       .page_bytes = 8192}},
-    /* biases and norms of q and k: in f32; heads that the lanes of a warp do not share evenly; one
-       row, with splits and without; several */
+    /* biases and norms of q and k: in f32; head dimensions that a warp's lanes do not divide
+     * evenly; one row, with and without splits; several rows */
     {CASE_LONG, &small_model, {.dtype = MGL_F32, .splits = 2, .extras = ALL_EXTRAS}},
     {CASE_LONG,
      &odd_model,
@@ -174,7 +173,8 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
      &even_model,
      {.dtype = MGL_BF16, .rows = 8, .page_bytes = 8192, .extras = ALL_EXTRAS}},
     /* o merges: with counters and with flags, in f32 and in 16 bits, one row and several, with
-       splits that are used from some positions on, more than are merged at once, and idle warps */
+     * splits that are used from some position on, more splits than are merged at once, and idle
+     * warps */
     {CASE_LONG,
      &small_model,
      {.dtype = MGL_F32, .exchange = MGL_EXCHANGE_COUNTERS, .splits = 3, .merge = 2, .share = 6}},

@@ -14,7 +14,7 @@
 static const mgl_geometry three_heads = {384, 1, 6, 2, 64, 256, 75, 1e-5f};
 static const mgl_geometry long_rows = {256, 1, 2, 1, 128, 256, 75, 1e-5f};
 
-/* Attention that shares rows: a program of it, with `count` tasks. */
+/* A program whose attention shares rows among `count` tasks. */
 static device_options rows_options(const mgl_geometry *geometry, int queues, int second_rows,
                                    int count)
 {
@@ -27,9 +27,9 @@ static device_options rows_options(const mgl_geometry *geometry, int queues, int
     return options;
 }
 
-/* Prompts whose epochs begin behind other positions, and shares that do not divide the rows: of
- * three query heads a kv head, so that a row's are of two tiles; of one task a head, which has
- * three units of a prompt; and of long heads. */
+/* Prompts whose epochs begin at other positions, and shares that do not divide the rows: three
+ * query heads per kv head, so that a row spans two tiles; one task per head with three units of a
+ * prompt; and long heads. */
 void logits_of_rows(void)
 {
     const device_options thirds = rows_options(&three_heads, 7, 11, 3 * 2);
@@ -40,7 +40,7 @@ void logits_of_rows(void)
     check_logits(&long_rows, &longer, 1, 30, 3);
 }
 
-/* Sequences of different lengths in an epoch, whose tokens are those of the sequences alone. */
+/* Sequences of different lengths in an epoch have the tokens of the sequences alone. */
 void batch_of_rows(void)
 {
     device_options options = rows_options(&three_heads, 9, 11, 4 * 2);
@@ -50,8 +50,7 @@ void batch_of_rows(void)
     check_ragged(&three_heads, &options, 7);
 }
 
-/* Sequences that a task has a row each of, one unit after the other, in KV tiles of 16
- * positions and of 64. */
+/* A task with one row of each sequence, unit by unit, in KV tiles of 16 positions and of 64. */
 void neighbors_of_rows(void)
 {
     device_options options = rows_options(&three_heads, 5, 40, 2 * 2);
@@ -67,8 +66,8 @@ void neighbors_of_rows(void)
     check_neighbors(&three_heads, &options, 20);
 }
 
-/* Rows that are alone in an epoch, behind few positions, which a warp does by itself, of many
- * sequences; and the same of normed heads, and of long ones. */
+/* Decode rows of many sequences with few cached positions, each computed by one warp; also with
+ * normed heads and long heads. */
 void neighbors_of_decode_rows(void)
 {
     device_options options = rows_options(&three_heads, 9, 32, 4 * 2);
@@ -83,7 +82,7 @@ void neighbors_of_decode_rows(void)
     check_neighbors(&long_rows, &options, 11);
 }
 
-/* How likely the tokens of sequence 0 were. */
+/* The log-probabilities of the tokens of sequence 0. */
 enum { DECODE_ROW_TOKENS = 40 };
 
 struct heard_of_one {
@@ -98,8 +97,8 @@ static void hear_one(void *user, int sequence, const mgl_vm_likelihood *likeliho
         heard->of[heard->count++] = *likelihood;
 }
 
-/* What a reply's tokens were likely beside another sequence, which has a prompt for a row or two in
- * each epoch. */
+/* The log-probabilities of a reply beside another sequence that has a prompt of one or two rows per
+ * epoch. */
 static void hear_beside(mgl_vm *vm, mgl_vm_sequence other, struct heard_of_one *heard)
 {
     mgl_error err;
@@ -114,11 +113,10 @@ static void hear_beside(mgl_vm *vm, mgl_vm_sequence other, struct heard_of_one *
     ck_assert_int_eq(heard->count, DECODE_ROW_TOKENS);
 }
 
-/* A row that is alone and goes through several tiles of positions has the bits of one whose task
- * has a prompt's rows besides. */
+/* A decode row with several KV tiles has the same bits as a row whose task also has prompt rows. */
 void decode_rows_are_as_others(void)
 {
-    enum { PROMPT = 90 }; /* two rows an epoch */
+    enum { PROMPT = 90 }; /* two rows per epoch */
     device_options options = rows_options(&three_heads, 2, 3, 2);
     struct heard_of_one alone = {0}, beside = {0};
     int32_t prompt[PROMPT];
@@ -143,7 +141,7 @@ void decode_rows_are_as_others(void)
     mgl_graph_free(graph);
 }
 
-/* Two warps have several tiles of positions each. */
+/* Two warps have several KV tiles each. */
 void logits_of_rows_by_few_warps(void)
 {
     device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
@@ -151,8 +149,8 @@ void logits_of_rows_by_few_warps(void)
     check_logits(&three_heads, &options, 1, 60, 3);
 }
 
-/* Trays of 16 positions, of which a unit takes more than there are: three of short heads, and one
- * of long ones. */
+/* KV tiles of 16 positions; a unit needs more tiles than there are buffers: three of short heads,
+ * and one of long heads. */
 void logits_of_rows_in_small_act_tiles(void)
 {
     device_options options = rows_options(&three_heads, 5, 16, 2 * 2);
@@ -164,7 +162,7 @@ void logits_of_rows_in_small_act_tiles(void)
     check_logits(&long_rows, &options, 1, 80, 3);
 }
 
-/* The same of several sequences, with delays, and with tokens that the first list makes between
+/* The same for several sequences, with delays, and with tokens of the first list between
  * prompts. */
 void delays_of_rows_in_small_act_tiles(void)
 {
@@ -178,8 +176,8 @@ void delays_of_rows_in_small_act_tiles(void)
     check_ragged(&three_heads, &options, 7);
 }
 
-/* The last queue of the second list that has attention of rows, and no panels, whose copies are
- * behind fences as well; -1: there is none. Its share of the rows has the last one. */
+/* The last queue of the second list that has row attention and no panels (whose copies have fences
+ * too); -1: none. Its share of the rows includes the last row. */
 static int queue_of_rows(const mgl_program *second)
 {
     for (int q = second->queue_count - 1; q >= 0; q--) {
@@ -196,7 +194,7 @@ static int queue_of_rows(const mgl_program *second)
     return -1;
 }
 
-/* Without the fence before it, a copy of keys and values brings those of the launch before. */
+/* Without its proxy fence, a copy of keys and values reads those of the previous launch. */
 void fences_of_rows(void)
 {
     enum { PROMPT = 40 }; /* three epochs */
@@ -212,8 +210,8 @@ void fences_of_rows(void)
     fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
     ck_assert(second_list_has_logits(vm, prompt, PROMPT, logits, true));
     fill_prompt(prompt, PROMPT, three_heads.vocab, 4);
-    ck_assert(
-        !second_list_has_logits(vm, prompt, PROMPT, logits, false)); /* what copies then find */
+    ck_assert(!second_list_has_logits(vm, prompt, PROMPT, logits, false)); /* the old contents that
+                                                                              copies then read */
     fill_prompt(prompt, PROMPT, three_heads.vocab, 3);
     emu_forget_fences_of(queue);
     ck_assert(!second_list_has_logits(vm, prompt, PROMPT, logits, false));
@@ -224,8 +222,8 @@ void fences_of_rows(void)
     mgl_graph_free(graph);
 }
 
-/* Lists in turn where queues have nothing but attention: what is in KV tiles is freed
- * before the first list's pages come in their place. */
+/* Alternating lists on queues with only attention: KV tiles are freed before the first list's pages
+ * overwrite them. */
 void batch_of_rows_apart(void)
 {
     device_options options = rows_options(&three_heads, 7, 11, 3 * 2);

@@ -12,12 +12,12 @@ enum { EMU_LANES = 32, EMU_BARRIERS = 16, EMU_MOST_LOOKS = 32 };
 typedef enum emu_lane_state {
     EMU_READY,
     EMU_MEETING,    /* waits for the other lanes of its warp */
-    EMU_ASLEEP,     /* looked in vain (emu_look) */
+    EMU_ASLEEP,     /* polled without success (emu_look) */
     EMU_AT_BARRIER, /* bar.sync */
     EMU_GONE
 } emu_lane_state;
 
-/* A copy of 16 bytes that a lane has asked for and that has not landed, of its groups one. */
+/* A pending 16-byte copy of a lane, in one of the lane's groups. */
 typedef struct emu_piece {
     unsigned char *to;
     const unsigned char *from;
@@ -30,18 +30,18 @@ typedef struct emu_lane {
     char *stack;
     struct emu_warp *warp;
     emu_lane_state state;
-    int number;        /* in its warp */
-    const void *frame; /* where it left its stack: the frame of a function of the engine */
-    const void *pc;    /* where a signal has stopped it; else NULL */
+    int number;        /* index in its warp */
+    const void *frame; /* saved stack position: the frame of an engine function */
+    const void *pc;    /* address at which a signal stopped it; else NULL */
     /* EMU_MEETING */
     emu_meeting meeting;
-    uint64_t value; /* what it brought, then what it takes home */
+    uint64_t value; /* its operand, then its result */
     int argument;
-    float *d; /* of emu_mma and emu_warpgroup_multiply */
+    float *d; /* operands of emu_mma and emu_warpgroup_multiply */
     const uint32_t *a, *b;
     /* EMU_AT_BARRIER */
     int barrier;
-    /* EMU_ASLEEP: what it waits for, and what it saw since it did something */
+    /* EMU_ASLEEP: the address that it polls, and the values seen since its last action */
     const volatile void *asleep_at;
     uint64_t asleep_seen;
     struct {
@@ -49,70 +49,70 @@ typedef struct emu_lane {
         uint64_t seen;
     } looks[EMU_MOST_LOOKS];
     int look_count;
-    emu_piece *pieces; /* in the order that they were asked for, */
+    emu_piece *pieces; /* pending copies, in request order, */
     int piece_count, piece_room;
-    unsigned group; /* and the number of the group at hand */
+    unsigned group; /* and the number of the current group */
 } emu_lane;
 
-/* What a product of a warpgroup reads of shared memory, which has to stay as it is. */
+/* Shared memory that a warpgroup product reads: it must not change until the wait. */
 typedef struct emu_operand {
     uint64_t descriptor;
     int columns;
-    uint64_t sum; /* of its words */
+    uint64_t sum; /* hash of its words */
 } emu_operand;
 
 enum {
-    EMU_MOST_PRODUCTS = 64, /* of a warp, before it waits */
+    EMU_MOST_PRODUCTS = 64, /* products of a warp before it waits */
     EMU_WARPS_OF_GROUP = 4, /* warps of a warpgroup */
-    EMU_MOST_AHEAD = 256    /* waits that one of them may be ahead of another */
+    EMU_MOST_AHEAD = 256    /* number of waits by which one warp may be ahead of another */
 };
 
 typedef struct emu_warp {
     emu_lane *lanes; /* (EMU_LANES) */
     struct emu_block *block;
-    int number;     /* in its block */
+    int number;     /* index in its block */
     uint32_t ready; /* (lane) EMU_READY */
     int live;       /* lanes that are not gone */
     int meeting;    /* lanes that wait for the others */
     int asleep;     /* lanes */
-    int turns;      /* meetings that it may have before another warp runs */
-    bool queued;    /* among those that can run */
-    /* products of its warpgroup that it has not waited for, and of them those that are committed */
+    int turns;      /* collective operations left before another warp runs */
+    bool queued;    /* position in the list of runnable warps */
+    /* products that it has not waited for; of them, the committed ones */
     emu_operand products[EMU_MOST_PRODUCTS];
     int product_count, committed;
-    bool fenced; /* since it waited */
-    /* all that it has multiplied, which is the same in a warpgroup: a hash at each of its waits */
+    bool fenced; /* since its last wait */
+    /* hash of all its products at each wait, which must be equal in a warpgroup */
     uint64_t multiplied, multiplied_at[EMU_MOST_AHEAD], waits;
-    bool slow; /* behind others of its block (emu_uneven) */
+    bool slow; /* slower than other warps of its block (emu_uneven) */
 } emu_warp;
 
 typedef struct emu_block {
     emu_warp *warps;
-    unsigned char *memory; /* mapped; shared memory is in it */
+    unsigned char *memory; /* mapping that contains the shared memory */
     size_t memory_bytes;
     unsigned char *shared;
     int number, live;          /* lanes that are not gone */
     int arrived[EMU_BARRIERS]; /* lanes at bar.sync */
-    uint64_t stretch_end;      /* step from which on other warps are slow */
+    uint64_t stretch_end;      /* step at which other warps become slow */
 } emu_block;
 
 typedef struct emu_engine {
     const emu_kernel *kernel;
     const void *launch; /* the kernel's argument */
     emu_block *blocks;
-    emu_warp *warps; /* of all blocks */
+    emu_warp *warps; /* lanes of all blocks that have not ended */
     emu_lane *lanes; /* of all warps */
     int block_count, warp_count, warps_of_block;
     size_t shared_bytes;
-    emu_warp **queue; /* that can run, in no order */
+    emu_warp **queue; /* runnable warps, in no order */
     int queued;
     emu_fiber scheduler;
     emu_lane *current; /* NULL: the scheduler */
     uint64_t random;   /* state of the generator */
     uint64_t clock_ns;
-    uint64_t steps, events; /* turns of warps; things that others may wait for */
-    int freed;              /* arrivals so far at the ring's barriers of the first block */
-    bool deadlock;          /* nothing moves any more: time leaps, watchdogs speak */
+    uint64_t steps, events; /* turns of warps; number of events that others may wait for */
+    int freed;              /* arrivals so far at the `empty` barriers of the first block */
+    bool deadlock;          /* deadlock: the clock jumps, so that watchdogs expire */
     bool failed;
 } emu_engine;
 
@@ -120,35 +120,35 @@ extern emu_engine emu;
 
 uint32_t emu_random(void);
 
-/* Reports a failure of the kernel once; the launch ends when its thread leaves. */
+/* Reports a kernel error once; the launch ends when its thread returns to the scheduler. */
 void emu_problem(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* From the thread that runs to the scheduler. */
+/* Switches from the running thread to the scheduler. */
 void emu_leave(void);
 
-/* Shared memory of a block, or device memory (block NULL), has changed at `at`. */
+/* Reports a change at `at`, in shared memory of a block, or in device memory (block NULL). */
 void emu_changed(emu_block *block, const volatile void *at);
 
-/* All lanes of the warp that are left have met. */
+/* Executes the collective operation when all remaining lanes of the warp have arrived. */
 void emu_conclude(emu_warp *warp);
 void emu_make_ready(emu_lane *lane);
 
-/* Copies on their way: how many; lands one; forgets all. */
+/* Pending bulk copies: their number; lands one; discards all. */
 int emu_copies(void);
-int emu_pieces(void); /* the same of those of 16 bytes */
+int emu_pieces(void); /* the same for 16-byte copies */
 void emu_copies_land(void);
 void emu_copies_clear(void);
 
-/* Device memory as bulk copies see it (views.c): the launch's beginning and end, and where a copy
- * of the thread that runs reads what is at `from`. */
+/* Views of device memory for bulk copies (views.c): start and end of a launch, and the address
+ * where the running thread's copy reads the bytes of `from`. */
 void emu_views_begin(void);
 void emu_views_end(void);
 const void *emu_view(const void *from);
 
-/* What is known of a barrier, in words. */
+/* Describes a barrier in words. */
 void emu_barrier_describe(const volatile void *barrier, char *to, size_t length);
 
-/* Where every role of every block stands. */
+/* Prints the position of every role of every block. */
 void emu_report(FILE *out);
 void emu_report_lane(FILE *out, const emu_lane *lane);
 

@@ -21,8 +21,8 @@ enum {
     EVERY_EXTRA = EVERY_BIAS | MGL_EXTRA_QK_NORM
 };
 
-/* Heads whose pairs of dimensions are a quarter of a warp's threads, half, all, and twice as many;
- * as many key heads as query heads, and fewer. */
+/* Head dimensions whose pairs need a quarter, a half, all, and twice the threads of a warp; as many
+ * key heads as query heads, and fewer. */
 static const mgl_geometry geometries[] = {{64, 2, 4, 2, 16, 96, VOCAB, 1e-5f},
                                           {64, 2, 6, 2, 32, 96, VOCAB, 1e-5f},
                                           {64, 2, 2, 2, 64, 96, VOCAB, 1e-5f},
@@ -33,10 +33,10 @@ static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, EVERY_BI
                                     MGL_EXTRA_QK_NORM, EVERY_EXTRA};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* What a reference says. */
+/* The results of a reference. */
 typedef struct answer {
     float largest[WORDS], chosen[WORDS], norms[WORDS];
-    float logits[BATCH * VOCAB]; /* of the last step */
+    float logits[BATCH * VOCAB]; /* logits of the last step */
 } answer;
 
 static int last = TOKENS - 1;
@@ -85,7 +85,7 @@ static void check_baseline(const mgl_bench_device *device, const mgl_bench_case 
     mgl_baseline_close(baseline);
 }
 
-/* One family at one context. */
+/* Tests one family at one context. */
 static void check(const mgl_bench_device *device, const mgl_geometry *geometry, unsigned extras,
                   int context)
 {
@@ -135,9 +135,9 @@ START_TEST(device_and_cpu_have_one_reference)
 }
 END_TEST
 
-/* Prompts behind a cache whose end is no tile's, or behind none. The longest has more rows than a
- * block of the baseline's attention. What is compared is of the last row, which stands in another
- * warp, and in another tile of sixteen rows, for each length. */
+/* Prompts after a cache that does not end at a tile, or after none. The longest has more rows than
+ * a block of the baseline's attention. The last row is compared; for each length it is in another
+ * warp and another tile of sixteen rows. */
 enum { MOST_PROMPT = MGL_PROMPT_ROWS + 9, PAST = 37 };
 
 static void check_prompt(const mgl_bench_device *device, const mgl_geometry *geometry,
@@ -197,7 +197,7 @@ END_TEST
 
 START_TEST(prompts_of_any_length_are_read)
 {
-    /* behind the cache a tile begins within the rows of the last one's warp: at row 27, and 91 */
+    /* with the cache, a tile begins within the rows of the last row's warp: at rows 27 and 91 */
     static const int lengths[] = {1, 29, 64, 93, 97};
     mgl_error err;
     mgl_bench_device device = {0};
@@ -210,8 +210,8 @@ START_TEST(prompts_of_any_length_are_read)
 }
 END_TEST
 
-/* All of `bench`, with the machine's kernel and its weights made on the device: it measures nothing
- * that its reference refuses. */
+/* Runs `bench` completely, with the machine's kernel and weights made on the device. Its accuracy
+ * check must pass. */
 START_TEST(a_family_is_benched)
 {
     mgl_error err;
@@ -236,8 +236,7 @@ START_TEST(a_family_is_benched)
 }
 END_TEST
 
-/* The same of a prompt behind a cache, which the machine reads in as many epochs as its rows make
- * of it. */
+/* The same for a prompt after a cache, which the machine reads in several epochs. */
 START_TEST(a_prompt_is_benched)
 {
     mgl_error err;

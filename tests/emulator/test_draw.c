@@ -19,10 +19,11 @@
 
 enum { SKIP = 77, LEAST_PART = 48, PARTS = 132, LARGEST = 1 << 20, MOST_SOURCES = 96 };
 
-/* What a block is like. Few bytes of a stage: the list has no room, and the row is gone through. */
+/* The shape of a block. With few bytes of stage memory, the list does not fit, and the row is
+ * scanned again. */
 static const struct shape {
     int vocab, rows, warps, stage, draws;
-    bool usual; /* guesses are good */
+    bool usual; /* good guesses */
 } shapes[] = {{3, 1, 1, 1024, 150, false},      {75, 16, 2, 0, 150, false},
               {1003, 1, 4, 32768, 150, false},  {1024, 17, 8, 64, 150, false},
               {4100, 1, 8, 1024, 100, false},   {40000, 64, 16, 65536, 25, false},
@@ -30,7 +31,7 @@ static const struct shape {
               {128256, 1, 8, 65536, 150, true}, {128256, 64, 8, 65536, 150, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* As the kernel has it. */
+/* The same value as in the kernel. */
 struct draw_block {
     const float *logits;
     const int32_t *sequence;
@@ -57,7 +58,7 @@ static float uniform(void)
     return (float)draw(1u << 24) / (float)(1u << 24);
 }
 
-/* Like a normal one: the sum of four uniform ones. */
+/* Approximately normal: the sum of four uniform numbers. */
 static float spread(void)
 {
     return (uniform() + uniform() + uniform() + uniform() - 2.0f) * 1.7f;
@@ -66,8 +67,8 @@ static float spread(void)
 /* ---- logits ---------------------------------------------------------------------------------- */
 
 enum {
-    NORMAL,   /* as a model's */
-    NARROW,   /* the least bins are as wide as all */
+    NORMAL,   /* like a model's */
+    NARROW,   /* the smallest bins contain all values */
     PEAKED,   /* some far above the others */
     TIED,     /* few values */
     EQUAL,    /* one value */
@@ -135,13 +136,13 @@ static void set(int vocab, int32_t *sequence)
         sequence[MGL_SEQUENCE_MIN_P] = bits_of(least[draw(4)]);
 }
 
-/* Logits of a part, as queues have them. */
+/* The logits of a part, divided among queues. */
 static int part_of(int vocab)
 {
     return vocab / PARTS > LEAST_PART ? vocab / PARTS : LEAST_PART;
 }
 
-/* The bests of parts too. */
+/* Also the best values of parts. */
 static void find_keys(const float *logits, int vocab, uint32_t keys[2], float *parts)
 {
     keys[0] = 0;
@@ -161,7 +162,7 @@ static void find_keys(const float *logits, int vocab, uint32_t keys[2], float *p
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Compiles it for a shape; its one function. */
+/* Compiles the kernel for a shape; returns its only function. */
 static const emu_plain_kernel *compile(const struct shape *s)
 {
     static char options[40][48];
@@ -265,7 +266,7 @@ static void run(const struct shape *s, const struct draw_block *block)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* What the functions of the sampler say: the token, and the cut. */
+/* The token and the cut by the serial functions of the sampler. */
 static void draw_plainly(const float *logits, int vocab, const int32_t *sequence, uint32_t best,
                          uint64_t random, uint32_t drawn[3])
 {
@@ -275,7 +276,7 @@ static void draw_plainly(const float *logits, int vocab, const int32_t *sequence
     if (top_k > 0 && mgl_sampler_is_finite(best))
         cut = mgl_sampler_select(&in, cut, 0, (unsigned)top_k);
     drawn[0] = 0;
-    if (mgl_sampler_is_finite(best)) /* of others there is no token */
+    if (mgl_sampler_is_finite(best)) /* for other rows there is no token */
         drawn[0] = (uint32_t)mgl_sampler_draw(
             logits, vocab, mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TEMPERATURE]), top_k,
             mgl_bits_float((unsigned)sequence[MGL_SEQUENCE_TOP_P]),
@@ -306,7 +307,7 @@ START_TEST(draws_are_those_of_the_sampler)
     }
     run(s, &(struct draw_block){logits, sequences, keys, random, parts, (int)part_count, drawn,
                                 s->draws});
-    int asked = 0, guessed = 0; /* of rows as a model's, cut by top-p alone */
+    int asked = 0, guessed = 0; /* share of rows like a model's, cut by top-p alone */
     for (size_t i = 0; i < draws; i++) {
         uint32_t wanted[3];
         draw_plainly(logits + i * vocab, s->vocab, sequences + i * MGL_SEQUENCE_WORDS, keys[2 * i],

@@ -30,10 +30,9 @@
 #include "vm/cuda/encode.h"
 
 static uint64_t first_seed = 1;
-static bool all_uneven; /* every case, not only those that are meant to be */
+static bool all_uneven; /* every case with uneven progress */
 
-/* ---- shapes -----------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 START_TEST(logits_are_the_cpus)
 {
@@ -42,13 +41,12 @@ START_TEST(logits_are_the_cpus)
     check_logits(emulator_shapes[_i].geometry, &emulator_shapes[_i].options, _i, 19, 5);
     if (_i % 12 != 5)
         return;
-    emu_uneven(true); /* some of all kinds once more */
+    emu_uneven(true); /* some cases of each kind again */
     check_logits(emulator_shapes[_i].geometry, &emulator_shapes[_i].options, _i, 19, 5);
 }
 END_TEST
 
-/* ---- replies ----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static void check_tokens(device_options options, double gap)
 {
@@ -64,7 +62,7 @@ static void first_tokens(void)
     check_tokens((device_options){.dtype = MGL_BF16, .exchange = MGL_EXCHANGE_FLAGS}, 0.1);
 }
 
-/* The other families. */
+/* Models of other families. */
 static void first_tokens_of(const char *name, mgl_dtype dtype, double gap)
 {
     golden_model m;
@@ -91,7 +89,7 @@ static void first_tokens_of_mistral(void)
     first_tokens_of("mistral", MGL_F32, 1e-4);
 }
 
-/* Rows that a warp attends for by itself, and longer ones, with norms of q and k. */
+/* Decode rows computed by one warp, and longer ones, with norms of q and k. */
 static void batch_of_normed_heads(void)
 {
     check_ragged(&grouped_heads,
@@ -133,7 +131,7 @@ static void stop_texts(void)
     check_device_stops(&small_model, &(device_options){.queues = 2, .rows = 1});
 }
 
-/* Of a vocabulary of 1,213 and of one of 13 tokens. */
+/* Vocabularies of 1,213 and of 13 tokens. */
 static void likely_tokens(void)
 {
     static const mgl_geometry few_words = {32, 1, 2, 1, 16, 40, 13, 1e-5f};
@@ -141,7 +139,7 @@ static void likely_tokens(void)
     check_device_likely(&few_words, &(device_options){.queues = 2, .rows = 1});
 }
 
-/* Alone, in a batch and of two lists. */
+/* Alone, in a batch, and with two lists. */
 static void penalties(void)
 {
     static const mgl_geometry few_words = {32, 1, 2, 1, 16, 40, 13, 1e-5f};
@@ -157,7 +155,7 @@ static void batch_with_splits(void)
     check_ragged(&small_model, &(device_options){.dtype = MGL_BF16, .splits = 2, .rows = 8}, 9);
 }
 
-/* Rows that a warp attends for by itself, and longer ones, in one epoch and alone. */
+/* Decode rows computed by one warp, and longer ones, in one epoch and alone. */
 static void batch_of_grouped_heads(void)
 {
     check_ragged(&grouped_heads, &(device_options){.dtype = MGL_BF16, .splits = 1, .rows = 8}, 9);
@@ -185,7 +183,7 @@ static void batch_of_long_heads(void)
                  25);
 }
 
-/* Rows that have two batches for some warps: alone both are worked on at once. */
+/* Rows with two batches for some warps; a row alone computes both at once. */
 static void batch_of_kv_rounds(void)
 {
     check_ragged(&long_heads,
@@ -207,7 +205,7 @@ static void batch_of_long_heads_with_splits(void)
         9);
 }
 
-/* As many roundings to 16 bits as there can be, on sums that splits cut elsewhere. */
+/* The maximum of roundings to 16 bits, on sums that splits divide differently. */
 static void batch_of_splits_in_16_bits(void)
 {
     check_ragged(&even_model,
@@ -225,8 +223,8 @@ static void batch_of_splits_in_16_bits(void)
                  9);
 }
 
-/* A text whose clears have no room in the record of the attention before them, beside what lowering
- * makes. */
+/* A text with more clears than fit in the record of the attention before them, in addition to those
+ * of lowering. */
 static void clears_behind_attention(void)
 {
     static const char path[] =
@@ -249,7 +247,7 @@ static void clears_behind_attention(void)
     mgl_graph_free(graph);
 }
 
-/* So few warps that each has several waves of strips of one row: even and odd numbers of them. */
+/* So few warps that each has several KV rounds of one row: even and odd numbers of them. */
 static void waves(void)
 {
     check_logits(&grouped_heads,
@@ -286,7 +284,7 @@ static void kv_rounds_of_splits(void)
                  3, 60, 10);
 }
 
-/* As many rows as a product takes by the batch way, and fewer: the same bits. */
+/* The maximum of rows for the batch variant, and fewer rows: the same bits. */
 static void batch_of_several_rows(void)
 {
     check_ragged(&even_model,
@@ -332,7 +330,7 @@ static void exchanged_programs(void)
     mgl_graph_free(graph);
 }
 
-/* Of one row by flags alone, with keys and values through the ring. */
+/* One row with flags only, and keys and values through the ring. */
 static void exchanged_plain_programs(void)
 {
     const device_options from = {.dtype = MGL_F16,
@@ -351,7 +349,7 @@ static void exchanged_plain_programs(void)
     mgl_graph_free(graph);
 }
 
-/* By counters, by flags, and of one row by flags alone. */
+/* With counters, with flags, and one row with flags only. */
 static void no_numbers(void)
 {
     check_numbers(&small_model, &(device_options){.dtype = MGL_F32});
@@ -372,7 +370,7 @@ static void ended_reply(void)
     check_end_token(8);
 }
 
-/* The emulator's clock is not that of the wall. */
+/* The emulator's clock counts steps, not real time. */
 static void watchdog(void)
 {
     enum { SECONDS = 60 };
@@ -383,7 +381,8 @@ static void watchdog(void)
     check_unknown_op(SECONDS);
 }
 
-/* A warp that does not let go of a page: the loader waits for it, and all for the loader. */
+/* A warp that does not free a page: the loader waits for the warp, and all other roles for the
+ * loader. */
 static void watchdog_of_the_ring(void)
 {
     enum { SECONDS = 60, ARRIVAL = 40 };
@@ -492,8 +491,7 @@ START_TEST(any_config_gives_the_same)
 }
 END_TEST
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static emulator_duration duration_of_shape(int number)
 {
@@ -505,7 +503,7 @@ static emulator_duration duration_of_reply(int number)
     return get_reply(number)->duration;
 }
 
-/* In this group, cases with uneven progress are long. */
+/* In this group, cases with uneven progress take long. */
 static emulator_duration duration_of_many(int number)
 {
     return number % 2 ? CASE_LONG : second_list_rows[number / 2].duration;
@@ -536,8 +534,7 @@ START_TEST(quick_cases_cover_the_kernel)
 }
 END_TEST
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 typedef struct settings {
     const char *group;
@@ -628,7 +625,7 @@ int main(int argc, char **argv)
         return complain(argv[0]);
     if (!emu_install("emulator"))
         return SKIP;
-    /* kernels are kept beside the test, not among the user's */
+    /* compiled kernels are stored beside the test, not in the user's cache */
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
     coverage_start();
     const int failed = fixture_main("emulator", tests);

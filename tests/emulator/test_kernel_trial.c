@@ -32,13 +32,14 @@ enum { SKIP = 77 };
 static mgl_error err;
 static const mgl_trial_options options = {.device = "cuda",
                                           .kernels = MGL_BINARY_DIR "/tests/emulator/kernels",
-                                          .no_sandbox = true, /* the C++ compiler is a program */
+                                          .no_sandbox = true, /* the sandbox is off, because the C++
+                                                                 compiler is a program */
                                           .limit_s = 15,
                                           .depth = MGL_TRIAL_CORRECTNESS,
                                           .only = "one row, splits"};
 
-/* One of each verdict; one that shows only where a warp merges two blocks at once; and one of each
- * kind of program, which is wrong only there. */
+/* One trick for each verdict; one that shows only if a warp merges two blocks at once; and one for
+ * each kind of program, wrong only in that kind. */
 static const struct {
     const char *name, *only; /* the harness */
 } tricks[] = {{"run_scaled", "one row, splits"},
@@ -142,7 +143,7 @@ END_TEST
 
 static char **given;
 
-/* The harness that shows a trick. */
+/* The harness program that shows a trick. */
 static const char *harness_of(const char *name)
 {
     for (size_t i = 0; i < sizeof tricks / sizeof *tricks; i++)
@@ -188,7 +189,7 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], MGL_CUDA_WORKER_FLAG))
         return mgl_cuda_compile_worker(argv[2]);
     given = argv + 1;
-    setenv("MEGALITH_SANITIZER", "none", 1); /* the device is not a GPU */
+    setenv("MEGALITH_SANITIZER", "none", 1); /* the emulated device is not a GPU */
     Suite *suite = suite_create("kernel_trial");
     TCase *all = tcase_create("all");
     tcase_set_timeout(all, 600);

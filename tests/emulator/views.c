@@ -14,15 +14,15 @@ enum { MOST_ALLOCATIONS = 4096, MOST_BLOCKS = 1024 };
 
 static struct allocation {
     unsigned char *at;
-    size_t bytes, offset; /* offset: in a view */
+    size_t bytes, offset; /* offset in a view */
 } allocations[MOST_ALLOCATIONS];
 static int allocation_count;
 
-static unsigned char *first;              /* the view of a launch's beginning */
+static unsigned char *first;              /* the view of the launch's start */
 static unsigned char *views[MOST_BLOCKS]; /* (block) NULL: it has had no fence */
 static size_t view_bytes;
 static bool fences_forgotten;
-static int forgetful = -1; /* block whose fences are forgotten */
+static int forgetful = -1; /* block whose fences are ignored */
 
 void emu_memory_add(void *at, size_t bytes)
 {

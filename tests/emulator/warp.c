@@ -7,8 +7,7 @@
 #include "base/dtype.h"
 #include "state.h"
 
-/* ---- mma --------------------------------------------------------------------------------------
- */
+/* ---- mma ------------------------------------------------------------------------------------- */
 
 enum { M = 16, N = 8, K = 16 };
 
@@ -18,9 +17,9 @@ static float element(uint32_t word, int half, bool bf16)
     return bf16 ? mgl_bf16_to_f32(bits) : mgl_f16_to_f32(bits);
 }
 
-/* Fragments as PTX ISA 9.7.14.5.8 deals them: lane 4 g + t has, of A, rows g and g + 8 and columns
- * 2 t and 2 t + 8 (two each), of B the same of K in column g, of D columns 2 t and 2 t + 1 of rows
- * g, g + 8. */
+/* The fragment layout of PTX ISA 9.7.14.5.8: lane 4 g + t has, of A, rows g and g + 8 and columns 2
+ * t and 2 t + 8 (two each); of B, the same k in column g; of D, columns 2 t and 2 t + 1 of rows g
+ * and g + 8. */
 static void gather_rows(const emu_warp *warp, bool bf16, float a[M][K])
 {
     for (int lane = 0; lane < EMU_LANES; lane++)
@@ -38,13 +37,13 @@ static void gather(const emu_warp *warp, bool bf16, float a[M][K], float b[K][N]
                 element(warp->lanes[lane].b[i / 2], i % 2, bf16);
 }
 
-/* What lane `lane` has as its i-th element of D. */
+/* The index in D of lane `lane`'s i-th element. */
 static float *element_of(float d[M][N], int lane, int i)
 {
     return &d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 
-/* A row of D or B, as one value of the compiler's: products are what the emulator does most. */
+/* A row of D or B as one vector of the compiler: products take most of the emulator's time. */
 typedef float row_of_n __attribute__((vector_size(N * sizeof(float))));
 
 /* Each sum in the order of k. */
@@ -74,7 +73,7 @@ static void multiply(emu_warp *warp, bool bf16)
 
 enum { MOST_COLUMNS = 64 };
 
-/* What the warp's block has at k and column of an operand. */
+/* The operand's element at k and column, in the block's shared memory. */
 static const uint16_t *operand_at(const emu_warp *warp, uint64_t descriptor, int k, int column)
 {
     const size_t start = (size_t)(descriptor & 0x3FFF) << 4;
@@ -123,8 +122,7 @@ static void multiply_warpgroup(emu_warp *warp)
     }
 }
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void shuffle(emu_warp *warp)
 {
@@ -175,10 +173,9 @@ static void reduce(emu_warp *warp, emu_meeting kind)
         warp->lanes[i].value = all;
 }
 
-/* ---- meetings ---------------------------------------------------------------------------------
- */
+/* ---- meetings -------------------------------------------------------------------------------- */
 
-/* What all lanes came for; where they came for different things, the launch fails. */
+/* The operation that all lanes request. If lanes request different operations, the launch fails. */
 static emu_meeting kind_of(const emu_warp *warp)
 {
     int kind = -1;
@@ -246,8 +243,7 @@ void emu_mma(emu_meeting kind, float *d, const uint32_t *a, const uint32_t *b)
     meet(lane, kind);
 }
 
-/* ---- warpgroups -------------------------------------------------------------------------------
- */
+/* ---- warpgroups ------------------------------------------------------------------------------ */
 
 void emu_warpgroup_multiply(float *d, const uint32_t *a, uint64_t descriptor, int columns)
 {
@@ -275,7 +271,8 @@ void emu_warpgroup_commit(void)
         emu.current->warp->committed = emu.current->warp->product_count;
 }
 
-/* The warps of a warpgroup multiply the same, in the same order, between the same waits. */
+/* Checks that the warps of a warpgroup execute the same products in the same order between the same
+ * waits. */
 static void compare_with_others(emu_warp *warp)
 {
     emu_warp *first = warp - warp->number % EMU_WARPS_OF_GROUP;
@@ -287,7 +284,7 @@ static void compare_with_others(emu_warp *warp)
     warp->waits++;
 }
 
-/* Other warps have run meanwhile. */
+/* After the switch, other warps have run. */
 void emu_warpgroup_wait(void)
 {
     emu_warp *warp = emu.current->warp;

@@ -1,4 +1,4 @@
-/* See launch.h. */
+/* Makes programs with artificial events. See launch.h. */
 #include "launch.h"
 
 #include "base/memory.h"

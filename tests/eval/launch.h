@@ -1,4 +1,4 @@
-/* A program with events that a test made up, and what is read of them. */
+/* Fixture of the trace tests: a program with artificial events, and its trace and summary. */
 #ifndef MGL_TESTS_EVAL_LAUNCH_H
 #define MGL_TESTS_EVAL_LAUNCH_H
 
@@ -12,13 +12,14 @@ struct launch {
     int epochs, tasks;        /* tasks of all lists */
 };
 
-/* The program of a small random model, and room for the events of so many epochs. */
+/* Makes the program of a small random model, with memory for the events of this number of
+ * epochs. */
 struct launch launch_open(const fixture_options *options, int epochs);
 void launch_close(struct launch *l);
 
 /* Release with mgl_trace_free. */
 mgl_trace *launch_trace(const struct launch *l);
-/* Of a list; release with mgl_trace_summary_clear. */
+/* The summary of a list; release with */
 mgl_trace_summary launch_sum_up(const mgl_trace *trace, int list);
 
 #define near(a, b) ck_assert_double_eq_tol(a, b, 1e-6)

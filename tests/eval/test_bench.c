@@ -1,4 +1,5 @@
-/* What of the benchmark needs no device: what it refuses, its gate, and how it splits attention. */
+/* Tests of the benchmark without a device: rejected cases, the accuracy gate, and the splits of the
+ * baseline's attention. */
 #include <check.h>
 #include <math.h>
 #include <string.h>
@@ -74,7 +75,7 @@ START_TEST(the_capacity_is_the_model_s_at_most)
 }
 END_TEST
 
-/* ---- prompts -------------------------------------------------------------------------------- */
+/* ---- prompts --------------------------------------------------------------------------------- */
 
 START_TEST(a_prompt_needs_room_for_one_token_behind_it)
 {
@@ -112,7 +113,8 @@ START_TEST(a_prompt_is_of_one_sequence)
 }
 END_TEST
 
-/* Rows of an epoch, positions before, tokens; epochs, and positions before them in the mean. */
+/* Rows per epoch, positions before, tokens; expected epochs, and the mean of the positions before
+ * each. */
 static const struct {
     int rows, context, prompt, epochs;
     double positions;
@@ -193,7 +195,7 @@ START_TEST(heads_that_fill_no_warp_are_refused)
 }
 END_TEST
 
-/* ---- the gate ------------------------------------------------------------------------------- */
+/* ---- the gate -------------------------------------------------------------------------------- */
 
 START_TEST(small_errors_pass)
 {

@@ -47,7 +47,8 @@ START_TEST(an_architecture_compiles)
 }
 END_TEST
 
-/* The smallest and the largest head, alone and with the most queries that share it. */
+/* The smallest and the largest head, alone and with the maximum of query heads that share a kv
+ * head. */
 START_TEST(every_head_compiles)
 {
     static const mgl_geometry odd[] = {{64, 1, 2, 2, 16, 64, 64, 1e-5f},

@@ -1,6 +1,5 @@
-/* The benchmark on a device, with models small enough for a test: that machine, baseline and
- * reference agree, with an empty cache and a filled one, for one sequence and for several. How fast
- * they are is not tested. */
+/* Tests of the benchmark on a device with small models: machine, baseline and reference agree, with
+ * an empty and a filled cache, for one and several sequences. Speed is not tested. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +79,7 @@ START_TEST(families_are_right)
 }
 END_TEST
 
-/* The row that nobody gave a capacity says so. */
+/* If no capacity is requested, the result states that. */
 START_TEST(a_cache_may_have_more_room_than_the_case_needs)
 {
     mgl_error err = {0};
@@ -104,7 +103,7 @@ START_TEST(a_cache_may_have_more_room_than_the_case_needs)
 }
 END_TEST
 
-/* Tokens of a prompt, positions before it, capacity (0: what it needs). The baseline reads it in
+/* Tokens of a prompt, positions before it, capacity (0: the minimum). The baseline reads it in
  * blocks of 128 rows, the machine in epochs. */
 static const struct {
     int tokens, context, capacity;
@@ -168,7 +167,7 @@ START_TEST(samples_are_in_order)
 }
 END_TEST
 
-/* The same program by cp.async, in turn with the other. */
+/* The same program with cp.async copies, alternating with the other. */
 START_TEST(a_second_machine_is_timed_beside_the_first)
 {
     mgl_error err = {0};
@@ -214,7 +213,7 @@ START_TEST(without_an_entry_nothing_is_measured)
 }
 END_TEST
 
-/* Of as many positions as `run` would take. */
+/* With the capacity that `run` would choose. */
 START_TEST(an_entry_is_measured_and_named)
 {
     char root[] = "/tmp/megalith-bench-XXXXXX", path[64];

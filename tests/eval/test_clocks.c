@@ -1,4 +1,4 @@
-/* Which processes on a device belong to others. NVML itself is not asked: it may not be there. */
+/* Tests of counting other processes on a device. NVML is not called, because it may be missing. */
 #include <check.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -55,7 +55,7 @@ START_TEST(a_sibling_of_the_same_program_is_none)
 }
 END_TEST
 
-/* 1 is everybody's first process; the other number is no process at all. */
+/* 1 is the init process; the other id does not exist. */
 START_TEST(others_are_counted)
 {
     unsigned pids[] = {parent == 1 ? 2 : 1, self, 0x7FFFFFFF};
@@ -63,7 +63,7 @@ START_TEST(others_are_counted)
 }
 END_TEST
 
-/* Numbers of another namespace say nothing. */
+/* Ids of another namespace give an unknown count. */
 START_TEST(a_list_without_this_process_is_unknown)
 {
     unsigned pids[] = {0x7FFFFFFF};

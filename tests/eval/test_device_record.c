@@ -1,4 +1,4 @@
-/* The record of a device: where it is, when there is to be one, and that it is written once. */
+/* Tests of the device record: its path, when it is written, and that it is written once. */
 #include "eval/device_record.h"
 
 #include <check.h>
@@ -101,7 +101,7 @@ START_TEST(one_is_enough)
 }
 END_TEST
 
-/* Whatever fails, nothing stands there afterwards that the next run would take for a record. */
+/* After any failure, no file is left that the next run would read as a record. */
 START_TEST(half_a_record_is_none)
 {
     mgl_error err;

@@ -1,5 +1,5 @@
-/* Paired benchmarks on the CPU: two programs of one model make the same tokens from the same seed,
- * whatever their memory held before; the reference agrees with them; what is wrong is noticed. */
+/* Tests of paired benchmarks on the CPU: two programs of one model make the same tokens from the
+ * same seed, regardless of old memory contents; the reference agrees; errors are detected. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ static const mgl_paired_bench_load load = {
 
 static mgl_paired_bench *paired_bench;
 
-/* ---- programs ------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 typedef struct shape {
     const mgl_config *config;
@@ -73,9 +73,9 @@ static void set(mgl_side side, mgl_program *program)
     ok(mgl_paired_bench_set(paired_bench, side, program, &facts, &err), err);
 }
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
-/* What a launch gave. */
+/* The results of a launch. */
 typedef struct outcome {
     int32_t tokens[BATCH * TOKENS];
     float logits[BATCH * VOCAB];
@@ -98,7 +98,7 @@ static void ck_assert_same(const outcome *a, const outcome *b)
 
 typedef struct reference {
     float largest[BATCH * TOKENS], chosen[BATCH * TOKENS], norms[BATCH * TOKENS];
-    float logits[BATCH * VOCAB]; /* of the last step */
+    float logits[BATCH * VOCAB]; /* logits of the last step */
 } reference;
 
 static void refer(const mgl_paired_bench_load *of, const int32_t *made, reference *out)
@@ -132,7 +132,7 @@ static void close_paired_bench(void)
     mgl_paired_bench_close(paired_bench);
 }
 
-/* ---- the tests ------------------------------------------------------------------------------ */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 START_TEST(two_programs_of_a_model_make_the_same)
 {
@@ -211,7 +211,7 @@ START_TEST(poison_changes_no_bit)
         run(MGL_CANDIDATE, &with, &poisoned);
         ck_assert_same(&clean, &poisoned);
     }
-    run(MGL_CANDIDATE, &load, &poisoned); /* and what it left changes none */
+    run(MGL_CANDIDATE, &load, &poisoned); /* and its leftovers change no token */
     ck_assert_same(&clean, &poisoned);
 }
 END_TEST
@@ -259,12 +259,11 @@ START_TEST(the_reference_agrees)
 }
 END_TEST
 
-/* ---- more sequences than an epoch of one list has rows ----------------------------------------
- */
+/* ---- more sequences than an epoch of one list has rows --------------------------------------- */
 
 enum { SEQUENCES = 20 };
 
-/* Of 20 sequences, whose epochs are of the second list. */
+/* 20 sequences, whose epochs use the second list. */
 static mgl_program *with_two_lists(void)
 {
     mgl_error err;
@@ -311,7 +310,7 @@ START_TEST(the_reference_agrees_with_a_second_list)
 }
 END_TEST
 
-/* ---- families ------------------------------------------------------------------------------- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 enum { EVERY_BIAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS };
 static const unsigned families[] = {MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
@@ -354,7 +353,7 @@ START_TEST(a_program_without_the_family_is_refused)
 }
 END_TEST
 
-/* A run of fewer tokens ends where the longer one was at that step. */
+/* A shorter run ends with the state of the longer run at that step. */
 START_TEST(a_shorter_run_shows_an_earlier_step)
 {
     outcome all, some = {0};
@@ -399,7 +398,7 @@ static mgl_program *with_three_queues(void)
     return lower((shape){&small, "sm_90a:3", MGL_BF16, BATCH, 1});
 }
 
-/* The side's machine takes the other program, and has its weights and cache. */
+/* The program is exchanged on the side's machine, which has the side's weights and cache. */
 START_TEST(a_program_is_exchanged_for_another)
 {
     mgl_error err;
@@ -431,7 +430,7 @@ START_TEST(a_program_of_other_formats_gets_a_machine)
 }
 END_TEST
 
-/* The machine that a promotion or a refusal leaves takes the next program. */
+/* After a promotion or a rejection, the next program is exchanged into the remaining machine. */
 START_TEST(a_machine_that_is_left_is_used_again)
 {
     mgl_error err;
@@ -451,7 +450,7 @@ START_TEST(a_machine_that_is_left_is_used_again)
 }
 END_TEST
 
-/* What a machine with other weights makes is far from what these weights give. */
+/* With other weights, the logits differ clearly from those of the reference. */
 START_TEST(wrong_weights_are_noticed)
 {
     outcome made;

@@ -1,6 +1,6 @@
-/* Paired benchmarks on a GPU, with a model of two layers of llama-1b's: both sides stay, weights
- * are made anew, no poison changes a bit, the reference agrees, and what is wrong is noticed. How
- * fast they are is not tested. */
+/* Tests of paired benchmarks on a GPU, with two layers of llama-1b: both sides stay resident,
+ * weights are regenerated, poison changes no bit, the reference agrees, and errors are detected.
+ * Speed is not tested. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@ enum { BATCH = 2, TOKENS = 6, CONTEXT = 300, CAPACITY = 512, VOCAB = 128256 };
 static const mgl_paired_bench_load load = {
     .batch = BATCH, .context = CONTEXT, .tokens = TOKENS, .seed = 7};
 
-static mgl_config config; /* of the model */
+static mgl_config config; /* configuration of the model */
 static mgl_paired_bench *paired_bench;
 
-/* ---- programs ------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 typedef enum kind { COUNTERS, FLAGS, OTHER_QUEUES, KINDS } kind;
 
@@ -51,7 +51,7 @@ static mgl_program *lower(kind which)
     return lower_for(&config, MGL_BF16, which, CAPACITY, BATCH);
 }
 
-/* Whether the machine that was there took it. */
+/* Whether the program was exchanged on the existing machine. */
 static bool set(mgl_side side, kind which)
 {
     mgl_error err;
@@ -62,7 +62,7 @@ static bool set(mgl_side side, kind which)
     return facts.exchanged;
 }
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     int32_t tokens[BATCH * TOKENS];
@@ -112,7 +112,7 @@ static double distance(const outcome *made, int sequence)
                                   VOCAB);
 }
 
-/* ---- the tests ------------------------------------------------------------------------------ */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 START_TEST(the_reference_agrees_with_both_sides)
 {
@@ -156,7 +156,7 @@ START_TEST(the_reference_is_summed_up_as_it_is)
 }
 END_TEST
 
-/* That of `bench`, which shares its steps and nothing of what is around them. */
+/* The reference of `bench`, which shares the kernels but no other code. */
 START_TEST(the_reference_is_that_of_bench)
 {
     mgl_error err;
@@ -226,7 +226,7 @@ START_TEST(poison_changes_no_bit)
 }
 END_TEST
 
-/* The machine of a program that has the same kernel takes another one, and back. */
+/* A machine exchanges its program with another of the same kernel, and back. */
 START_TEST(programs_of_one_kernel_follow_one_another)
 {
     set(MGL_CANDIDATE, FLAGS);
@@ -249,7 +249,7 @@ START_TEST(what_is_promoted_runs_as_the_incumbent)
     mgl_paired_bench_promote(paired_bench);
     run(MGL_INCUMBENT, &load, &b);
     ck_assert_same(&a, &b);
-    ck_assert(set(MGL_CANDIDATE, COUNTERS)); /* the machine that the old incumbent left */
+    ck_assert(set(MGL_CANDIDATE, COUNTERS)); /* the machine of the old incumbent */
     run(MGL_CANDIDATE, &load, &b);
 }
 END_TEST
@@ -286,7 +286,7 @@ START_TEST(the_stream_is_timed)
     printf("stream: %.0f GB/s\n", 2 / large);
     ck_assert_double_gt(small, 0);
     ck_assert_double_lt(small, large);
-    ck_assert_double_gt(2e9 / large, 1e11); /* bytes a second */
+    ck_assert_double_gt(2e9 / large, 1e11); /* bytes per second */
     ck_assert_int_eq(mgl_paired_bench_stream(paired_bench, 1e18, 1, &large, &err), MGL_USAGE);
 }
 END_TEST
@@ -310,7 +310,7 @@ START_TEST(the_device_says_what_it_is)
 }
 END_TEST
 
-/* A cache that no device has room for. */
+/* A cache larger than any device's memory. */
 START_TEST(too_little_memory_is_told_in_bytes)
 {
     mgl_error err;
@@ -328,9 +328,9 @@ START_TEST(too_little_memory_is_told_in_bytes)
 }
 END_TEST
 
-/* ---- families ------------------------------------------------------------------------------- */
+/* ---- families -------------------------------------------------------------------------------- */
 
-/* Two layers of the shapes of a model with biases and of one with norms of q and k. */
+/* Two layers of a model with biases and of one with norms of q and k. */
 static const char *const families[] = {"qwen2.5-0.5b", "qwen3-0.6b"};
 enum { FAMILIES = 2, FAMILY_VOCAB = 151936 };
 
@@ -346,7 +346,7 @@ static mgl_paired_bench *open_family(const char *shape, mgl_config *out)
     return of;
 }
 
-/* The tokens of a launch, with poison in between, and what the reference says of them. */
+/* The tokens of a launch with poisoned memory, and the reference's results. */
 static void check_family(mgl_paired_bench *of, const mgl_config *family)
 {
     static float logits[BATCH * FAMILY_VOCAB], all[BATCH * FAMILY_VOCAB];
@@ -387,7 +387,7 @@ START_TEST(the_reference_agrees_with_families)
 }
 END_TEST
 
-/* ---- the suite ------------------------------------------------------------------------------ */
+/* ---- the suite ------------------------------------------------------------------------------- */
 
 static void open_paired_bench(void)
 {

@@ -1,4 +1,4 @@
-/* Order statistics: the middle, the ends, and between neighbours. */
+/* Tests of order statistics: the median, the extremes, and interpolation. */
 #include <check.h>
 
 #include "eval/statistics.h"

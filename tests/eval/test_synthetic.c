@@ -1,5 +1,5 @@
-/* Models without files: shapes, what their weights are like, and that the device's formula for
- * tapes gives the bytes that packing gives. */
+/* Tests of synthetic models: shapes, the distribution of weights, and that the device's formula for
+ * tapes gives the same bytes as packing. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 #define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
 
-/* Rows and columns that fill no group and no block. */
+/* Rows and columns that do not fill a row group or a block. */
 static const mgl_config odd = {
     .geometry = {72, 2, 3, 1, 32, 500, 1213, 1e-5f},
     .max_positions = 64,
@@ -65,9 +65,9 @@ static mgl_program *lower(const mgl_graph *graph, int queues, mgl_dtype dtype)
     return program;
 }
 
-/* ---- shapes --------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The bytes that PERFORMANCE counts for these shapes, to the digits that it gives. */
+/* The bytes that PERFORMANCE states for these shapes, to the printed digits. */
 START_TEST(shapes_stream_what_they_should)
 {
     static const struct {
@@ -182,8 +182,8 @@ START_TEST(a_config_is_read_from_folder_or_file)
 }
 END_TEST
 
-/* The config ties the head, and the checkpoint stores a head with other values: the shape is that
- * of the checkpoint. A config.json alone has no weights. */
+/* The config ties the head, but the checkpoint stores a head with other values: the shape has a
+ * separate head. A config.json alone has no weights. */
 START_TEST(a_stored_head_is_a_part_of_the_shape)
 {
     static const struct {
@@ -223,7 +223,7 @@ START_TEST(a_config_that_is_not_supported_is_refused)
 }
 END_TEST
 
-/* ---- families ------------------------------------------------------------------------------- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 START_TEST(shapes_have_the_biases_and_norms_of_their_models)
 {
@@ -254,7 +254,7 @@ START_TEST(configs_have_the_biases_and_norms_of_their_models)
 }
 END_TEST
 
-/* Those of q, k and v, in bf16. */
+/* Bytes of the biases of q, k and v, in bf16. */
 START_TEST(biases_are_streamed_too)
 {
     mgl_config with = small;
@@ -267,7 +267,7 @@ START_TEST(biases_are_streamed_too)
 }
 END_TEST
 
-/* ---- weights -------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 static void read_floats(const mgl_graph *graph, int tensor, int64_t row, int64_t count, float *to)
 {
@@ -279,8 +279,8 @@ static void read_floats(const mgl_graph *graph, int tensor, int64_t row, int64_t
     mgl_free(bits);
 }
 
-/* Mean 0 and a spread of 1 / sqrt(inputs), to a factor of sqrt(2), so that activations keep their
- * size; a value that bf16 rounds would differ between formats. */
+/* Mean 0 and standard deviation 1 / sqrt(inputs), within a factor of sqrt(2), so that activations
+ * keep their magnitude. Every value is exact in bf16, so formats agree. */
 START_TEST(matrices_are_centred_and_scaled)
 {
     enum { ROWS = 64, COLS = 2048 };
@@ -321,14 +321,14 @@ START_TEST(norms_are_around_one)
 }
 END_TEST
 
-/* Centred, and about half as large as the products that they are added to; those of the residual
- * stream are smaller. */
+/* Biases have mean 0 and are about half as large as the products; those of the residual stream are
+ * smaller. */
 START_TEST(biases_are_centred_and_smaller_than_products)
 {
     enum { WIDTH = 2048 };
     static const struct {
         const char *name;
-        double lo, hi; /* of the spread */
+        double lo, hi; /* standard deviation */
     } known[] = {{"model.layers.3.self_attn.q_proj.bias", 0.35, 0.71},
                  {"model.layers.3.self_attn.o_proj.bias", 0.35 / 5.66, 0.71 / 5.65},
                  {"model.layers.3.mlp.down_proj.bias", 0.35 / 5.66, 0.71 / 5.65}};
@@ -352,7 +352,7 @@ START_TEST(biases_are_centred_and_smaller_than_products)
 }
 END_TEST
 
-/* Every value that a rule can give is one of f16 too: converting there and back changes nothing. */
+/* Every possible value is exact in f16 too: converting it and back changes nothing. */
 START_TEST(every_dtype_holds_the_same_values)
 {
     mgl_error err;
@@ -387,7 +387,7 @@ START_TEST(draws_use_all_their_range)
 }
 END_TEST
 
-/* Seeds, tensors and caches draw from keys of their own. */
+/* Seeds, tensors and caches use different keys. */
 START_TEST(no_two_tensors_are_alike)
 {
     mgl_graph *one = open_graph(&small, 1), *two = open_graph(&small, 2);
@@ -407,7 +407,8 @@ START_TEST(no_two_tensors_are_alike)
 }
 END_TEST
 
-/* The mean of many values goes to 0 as their spread grows: attention keeps its size. */
+/* The mean of many values approaches 0, but their standard deviation grows, so that attention keeps
+ * its magnitude. */
 START_TEST(cached_values_grow_with_the_context)
 {
     mgl_graph *graph = open_graph(&small, 1);
@@ -429,7 +430,7 @@ START_TEST(cached_elements_are_numbered_apart)
 }
 END_TEST
 
-/* ---- tapes ---------------------------------------------------------------------------------- */
+/* ---- tapes ----------------------------------------------------------------------------------- */
 
 static void fill_segment(const mgl_program *program, const mgl_graph *graph,
                          const mgl_segment *segment, uint16_t *tape)
@@ -442,7 +443,7 @@ static void fill_segment(const mgl_program *program, const mgl_graph *graph,
         to[i] = mgl_synthetic_tape(&block, i);
 }
 
-/* What the device computes element by element is what packing copies row by row. */
+/* The device's element-wise formula gives the bytes that packing copies row by row. */
 START_TEST(made_tapes_are_packed_tapes)
 {
     mgl_error err;
@@ -479,7 +480,7 @@ START_TEST(other_dtypes_are_not_made)
 }
 END_TEST
 
-/* The whole pipeline takes such a graph: validated, packed, and it decodes. */
+/* The whole pipeline accepts such a graph: it is validated, packed, and decodes. */
 START_TEST(a_synthetic_model_decodes)
 {
     mgl_error err;
@@ -520,7 +521,7 @@ static mgl_status read_without(const mgl_graph *graph, int tensor, int64_t row, 
     return bias || norm ? MGL_OK : read_all(graph, tensor, row, count, to, err);
 }
 
-/* Logits (75) behind three tokens. */
+/* Logits (75) after three tokens. */
 static void decode(const mgl_program *program, const mgl_graph *graph, float *logits)
 {
     mgl_error err;
@@ -535,7 +536,7 @@ static void decode(const mgl_program *program, const mgl_graph *graph, float *lo
     mgl_vm_close(vm);
 }
 
-/* They are large enough that a machine without them is far over the limit of an error. */
+/* Biases and norms are large enough that a machine without them exceeds the error limit. */
 START_TEST(biases_and_norms_matter)
 {
     static const unsigned extras[] = {MGL_EXTRA_QKV_BIAS, MGL_EXTRA_O_BIAS, MGL_EXTRA_MLP_BIAS,

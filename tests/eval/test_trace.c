@@ -1,7 +1,7 @@
 /*
- * Traces, from events that are made up: every task of a queue has a slot of 1,000 ns, by the number
- * of its step in the epoch, and within it the same times (enum below). Tasks of queue 1 end later
- * than all others of their step, so that the longest chain goes through that queue.
+ * Tests of traces with artificial events. Each task of a queue has a slot of 1,000 ns, by its
+ * number in the epoch, and the same times within it (enum below). Tasks of queue 1 end later than
+ * all others of their step, so the critical path goes through that queue.
  */
 #include "base/json.h"
 #include "base/memory.h"
@@ -14,9 +14,9 @@ enum {
     QUEUES = 3,
     LAYERS = 2,
     SLOT = 1000,
-    SLOTS = 4 + 7 * LAYERS, /* enter, embed, 7 steps a layer, head, sample */
+    SLOTS = 4 + 7 * LAYERS, /* enter, embed, 7 steps per layer, head, sample */
     EPOCH = SLOT * SLOTS,
-    GO = 100, /* within the slot; begin is 0 */
+    GO = 100, /* times within the slot; begin */
     INPUT = 300,
     PRODUCTS = 700,
     END = 900,
@@ -179,7 +179,7 @@ START_TEST(o_and_down_are_two_steps)
 }
 END_TEST
 
-/* Oldest first, wherever their rows are. */
+/* Epochs are sorted oldest first, in whichever rows they are. */
 START_TEST(epochs_are_in_order)
 {
     struct launch l = make_launch(_i, 6, 4, 5000);
@@ -195,7 +195,7 @@ START_TEST(epochs_are_in_order)
 }
 END_TEST
 
-/* Wherever 32 bits wrap, the trace is the same. */
+/* The trace is the same wherever the 32-bit times wrap. */
 START_TEST(times_wrap)
 {
     struct launch plain = make_launch(MGL_EXCHANGE_FLAGS, 0, 3, 5000);
@@ -239,7 +239,8 @@ START_TEST(summary_of_a_step)
 }
 END_TEST
 
-/* From the first slot of a layer to the slow queue's end in its last, and per queue the kinds. */
+/* The layer's span: from its first slot to the slow queue's end in the last step; and the time by
+ * kind per queue. */
 START_TEST(summary_of_a_layer)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
@@ -256,8 +257,7 @@ START_TEST(summary_of_a_layer)
     near(down->layer_us[MGL_TRACE_COMPUTING], 0.32);
     near(down->layer_us[MGL_TRACE_WRITING], (0.2 + 0.2 + 0.25) / 3);
     near(down->layer_us[MGL_TRACE_BETWEEN], (0.1 + 0.1 + 0.05) / 3);
-    /* each queue spends a slot from end to end of a step; a queue without attention's tasks waits
-     */
+    /* each queue spends a slot per step; a queue without attention tasks waits */
     for (int k = 0; k < MGL_TRACE_KIND_COUNT; k++)
         all += s.layer_kinds[k];
     near(all, 7 * SLOT * 1e-3);
@@ -267,7 +267,8 @@ START_TEST(summary_of_a_layer)
 }
 END_TEST
 
-/* Along the slow queue, from one sample's end to the next: head to sample crosses queues. */
+/* The critical path follows the slow queue from one sample's end to the next; from head to sample
+ * it changes queues. */
 START_TEST(longest_chain)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
@@ -292,7 +293,7 @@ START_TEST(longest_chain)
 }
 END_TEST
 
-/* One queue's task ends long after its slot: those that needed it start from its end. */
+/* One queue's task ends long after its slot; tasks that depend on it start at its end. */
 START_TEST(chain_goes_through_the_last_writer)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
@@ -309,8 +310,8 @@ START_TEST(chain_goes_through_the_last_writer)
 }
 END_TEST
 
-/* Clocks that disagree: a writer seems to begin when its readers are done. The chain's parts sum to
- * it still. */
+/* Clocks of two SMs disagree: a writer seems to begin after its readers end. The parts of the path
+ * still sum to its length. */
 START_TEST(chain_of_times_that_cannot_be)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
@@ -333,7 +334,7 @@ START_TEST(chain_of_times_that_cannot_be)
 }
 END_TEST
 
-/* The first merge reads what its own queue wrote; who writes other heads ends later. */
+/* The first merge reads what its own queue wrote; the writers of other heads end later. */
 START_TEST(writers_are_those_of_the_words_read)
 {
     struct launch l = make_launch(MGL_EXCHANGE_FLAGS, 0, 1, 5000);
@@ -364,14 +365,15 @@ START_TEST(steps_are_in_order)
 }
 END_TEST
 
-/* A flagged word that is written after the reader began to look counts as waiting for the edge. */
+/* If a flag word is written after the reader begins to poll, the time counts as waiting for the
+ * edge. */
 START_TEST(flags_are_waited_for)
 {
     struct launch l = make_launch(MGL_EXCHANGE_FLAGS, 0, 1, 5000);
     int writer = task_of(l.program, MGL_OP_NORM_SWIGLU, 0);
     int reader = writer + 1;
     ck_assert_int_eq(l.program->tasks[reader].op, MGL_OP_LINEAR_ADD);
-    l.events[writer].end += 1000 - END + 200; /* 200 behind the slot of its readers */
+    l.events[writer].end += 1000 - END + 200; /* 200 ns after the start of its readers' slot */
     mgl_trace *trace = launch_trace(&l);
     const mgl_trace_time *time = mgl_trace_at(trace, 0, reader);
     ck_assert_int_eq(time->ready - time->begin, 200);
@@ -381,7 +383,7 @@ START_TEST(flags_are_waited_for)
 }
 END_TEST
 
-/* Half an epoch, as a stopped kernel leaves it: told, but not summed up. */
+/* Half an epoch, as after a stopped kernel: printed, but not in the summary. */
 START_TEST(half_an_epoch)
 {
     struct launch l = make_launch(_i, 0, 3, 5000);
@@ -402,7 +404,7 @@ START_TEST(half_an_epoch)
 }
 END_TEST
 
-/* Fewer epochs than there is room for. */
+/* Fewer epochs than rows. */
 START_TEST(rows_without_events)
 {
     struct launch l = make_launch(_i, 0, 3, 5000);
@@ -432,7 +434,7 @@ START_TEST(no_events_at_all)
 }
 END_TEST
 
-/* Times in an order that cannot be: they are told in order all the same. */
+/* Impossible times are still printed in order. */
 START_TEST(times_out_of_order)
 {
     struct launch l = make_launch(_i, 0, 1, 5000);
@@ -553,7 +555,7 @@ START_TEST(timeline_of_a_task)
 }
 END_TEST
 
-/* Slices of a thread lie side by side or within each other, in the order in which they stand. */
+/* Slices of a thread are disjoint or nested, in order. */
 START_TEST(slices_nest)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);
@@ -599,7 +601,7 @@ START_TEST(summary_as_text)
 }
 END_TEST
 
-/* Wherever memory runs out, that is the error, and nothing is lost. */
+/* Every allocation fails once: MGL_NO_MEMORY, and nothing leaks. */
 START_TEST(memory_runs_out)
 {
     struct launch l = make_launch(_i, 0, 2, 5000);

@@ -1,7 +1,7 @@
 /*
- * Traces of programs with two lists, from events that are made up: an epoch in three is of the
- * second list. Task i of a queue has a slot of 1,000 ns, the i-th of its epoch, and sample the last
- * slot of all, so that every epoch begins behind the sample of the one before.
+ * Tests of traces of programs with two lists, with artificial events: one epoch in three is of the
+ * second list. Task i of a queue has a slot of 1,000 ns, the i-th of its epoch, and sample has the
+ * last slot, so that every epoch begins after the sample of the epoch before.
  */
 #include "base/json.h"
 #include "base/memory.h"
@@ -29,7 +29,7 @@ static mgl_device_event make_event(mgl_op op, int slot, int epoch)
     return event;
 }
 
-/* The events of an epoch, in place of those of an epoch before it. */
+/* Writes the events of an epoch over those of an earlier epoch. */
 static void add_epoch(struct launch *l, int epoch)
 {
     const mgl_program *list = is_second(epoch) ? l->program->second : l->program;
@@ -46,7 +46,8 @@ static void add_epoch(struct launch *l, int epoch)
         }
 }
 
-/* A launch of `count` epochs, of which the last ones are kept. Loop tests: _i is the exchange. */
+/* Simulates a launch of `count` epochs, of which the last ones are kept. Loop tests: _i is the
+ * exchange. */
 static struct launch make_launch(int exchange, int count, int kept)
 {
     const fixture_options options = {.queues = QUEUES,
@@ -61,7 +62,7 @@ static struct launch make_launch(int exchange, int count, int kept)
     return l;
 }
 
-/* What older epochs of the other list have left beside them does not count. */
+/* Remaining events of older epochs of the other list are ignored. */
 START_TEST(rows_have_lists)
 {
     struct launch l = make_launch(_i, 11, 4);
@@ -83,7 +84,7 @@ START_TEST(rows_have_lists)
 }
 END_TEST
 
-/* Of the first list, then of the second, each in order; of one name there is one of each. */
+/* The steps of the first list, then of the second, each in order. A name occurs once per list. */
 START_TEST(steps_are_of_a_list)
 {
     struct launch l = make_launch(_i, 4, 4);
@@ -149,7 +150,8 @@ START_TEST(summaries_are_of_a_list)
 }
 END_TEST
 
-/* From the sample of the epoch before, which is of the other list, to its own. */
+/* The path goes from the sample of the previous epoch, which is of the other list, to its own
+ * sample. */
 START_TEST(chains_begin_behind_the_other_list)
 {
     struct launch l = make_launch(_i, 6, 6);
@@ -228,7 +230,7 @@ START_TEST(text_of_one_list)
 }
 END_TEST
 
-/* Slices say their list, and tasks have their numbers in it. */
+/* Slices have their list, and tasks have their index in it. */
 START_TEST(timeline_tells_lists)
 {
     struct launch l = make_launch(_i, 4, 4);
@@ -264,7 +266,7 @@ START_TEST(timeline_tells_lists)
 }
 END_TEST
 
-/* Wherever memory runs out, that is the error, and nothing is lost. */
+/* Every allocation fails once: MGL_NO_MEMORY, and nothing leaks. */
 START_TEST(memory_runs_out)
 {
     struct launch l = make_launch(_i, 4, 4);

@@ -1,4 +1,5 @@
-/* Texts longer than the capacity: which tokens a window has and counts, and what it adds up to. */
+/* Tests of sliding windows over texts longer than the capacity: the tokens that a window reads and
+ * scores, and the sums. */
 #include "eval/eval.h"
 
 #include <check.h>
@@ -47,7 +48,7 @@ START_TEST(windows_lie)
 }
 END_TEST
 
-/* Each token but the first counts once, with capacity - stride tokens before it or more. */
+/* Each token except the first counts once, with at least capacity - stride tokens before it. */
 START_TEST(each_token_counts_once)
 {
     for (size_t count = 0; count < 40; count++)
@@ -121,7 +122,7 @@ START_TEST(a_long_text_is_the_sum_of_its_windows)
 }
 END_TEST
 
-/* Windows that touch: their first tokens have nothing before them and are not scored. */
+/* With adjacent windows, the first token of each has no context and is not scored. */
 START_TEST(windows_side_by_side)
 {
     mgl_ids text = {ids, 49};

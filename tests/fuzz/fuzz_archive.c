@@ -1,7 +1,6 @@
 /*
- * Any bytes as an archive of a campaign, which may be from anybody: refused with a reason, or one
- * that hangs together: its trials ascend, parents stand before their children, the winner is one of
- * them.
+ * Fuzz target of campaign archives. The bytes must be rejected with a reason, or give a consistent
+ * archive: ascending trial numbers, parents before their children, and a winner among the trials.
  */
 #include "autotune/archive/archive.h"
 

@@ -1,6 +1,6 @@
 /*
- * Any bytes as JSON: refused with a place, or a tree that reads back as the same tree after it was
- * printed. Seeds: any *.json of the tests.
+ * Fuzz target of the JSON reader. The bytes must be rejected with a position, or give a tree that
+ * is equal after printing and reading. Seeds: any *.json of the tests.
  */
 #include "base/json.h"
 
@@ -15,7 +15,7 @@ static void require(bool condition)
         abort();
 }
 
-/* Every getter on every member, whatever its type. */
+/* Calls every getter on every member, whatever its type. */
 static void get_all(const mgl_json *json, const cJSON *object)
 {
     mgl_error err;
@@ -48,7 +48,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(err.code == MGL_BAD_INPUT && err.message[0] && err.where[0]);
         return 0;
     }
-    if (size < 2000) /* a failing getter works out its path: squared in the size of the tree */
+    if (size < 2000) /* a failing getter computes its path, which is quadratic in the size of the
+                        tree */
         get_all(&json, json.root);
     char *printed = cJSON_PrintUnformatted(json.root);
     require(printed != NULL);

@@ -1,6 +1,6 @@
 /*
- * Any bytes as messages of an agent, a line each, to a server that has no store and no folders:
- * whatever comes, each answer is JSON on one line, and nothing is handed in.
+ * Fuzz target of the MCP server, which has no store and no folders. Each line is a message. Each
+ * answer must be JSON on one line, and nothing is submitted.
  */
 #include "autotune/mcp/mcp.h"
 #include "base/json.h"

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a compiled model's file: a header that is refused with a message, or sections that
- * lie where the format says and whose header is those bytes again. The hash is made right first, or
- * nothing would come behind it.
+ * Fuzz target of compiled model files. The bytes must be rejected with a message, or give sections
+ * within the file and the same header when written again. The hash is corrected first, so that
+ * later checks are reached.
  */
 #include "importer/mega.h"
 
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t length = size < MGL_MEGA_PAGE ? size : MGL_MEGA_PAGE;
     memcpy(page, data, length);
     mgl_sha256_of(page, MGL_MEGA_PAGE - MGL_SHA256_BYTES, page + MGL_MEGA_PAGE - MGL_SHA256_BYTES);
-    for (int i = 7; i >= 0; i--) /* as the header says: no file has to be that long */
+    for (int i = 7; i >= 0; i--) /* the length in the header; no file of that length is needed */
         file_bytes = file_bytes << 8 | page[16 + i];
     if (mgl_mega_parse(page, size < 64 ? size : MGL_MEGA_PAGE, file_bytes, "fuzz", &table, &err)) {
         require(err.code == MGL_BAD_INPUT && err.message[0]);

@@ -1,6 +1,6 @@
 /*
- * Any bytes as moves: refused with a place, or a list whose print reads back as the same list and
- * prints the same again.
+ * Fuzz target of moves. The bytes must be rejected with a position, or give a list that is equal
+ * after printing and reading, with the same print.
  */
 #include "schedule/moves/moves.h"
 

@@ -1,7 +1,6 @@
 /*
- * Any bytes as what an agent hands in: refused with a reason, or a proposal whose print reads back
- * and prints the same again. The same bytes as a space and as a tuned entry, which are read from
- * files of anybody: what is read is printed, and reads back.
+ * Fuzz target of proposals, search spaces and tuned entries. The bytes must be rejected with a
+ * reason, or give a value that is equal after printing and reading, with the same print.
  */
 #include "autotune/candidates/gate.h"
 #include "autotune/candidates/space.h"

@@ -1,6 +1,6 @@
 /*
- * Any bytes as PTX: rejected with a place, or condensed, and scanned against itself without a
- * finding. Seeds: tests/autotune/kernels/ptx.
+ * Fuzz target of the PTX parser. The bytes must be rejected with a position, or be condensed, and
+ * have no finding when scanned against themselves. Seeds: tests/autotune/kernels/ptx.
  */
 #include "autotune/kernels/ptx/condense.h"
 #include "autotune/kernels/ptx/scan.h"

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a safetensors file. The header is parsed from memory, as the reader does it: refused
- * with a message, or tensors that tile the data exactly and whose sizes are their shapes'. Seeds:
- * tests/models, and what write_damaged_models writes.
+ * Fuzz target of safetensors headers, parsed from memory. The bytes must be rejected with a
+ * message, or give tensors that cover the data exactly and whose sizes match their shapes. Seeds:
+ * tests/models, and the output of write_damaged_models.
  */
 #include "base/memory.h"
 #include "importer/safetensors.h"
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     for (int i = 7; i >= 0; i--)
         length = length << 8 | data[i];
-    if (length > size - 8) /* the reader refuses it before; here the header is all there is */
+    if (length > size - 8) /* the reader rejects this before; here only the header exists */
         length = size - 8;
     size_t data_bytes = size - 8 - (size_t)length;
     if (mgl_safetensors_parse_header((const char *)data + 8, (size_t)length, data_bytes, "fuzz", 7,

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a schedule text: refused with a place, or a program whose print reads back as the
- * same program and prints the same again, and on which the validator has a verdict: accepted, or
- * rejected with at least one diagnostic.
+ * Fuzz target of schedule texts. The bytes must be rejected with a position, or give a program that
+ * is equal after printing and reading, with the same print. The validator must accept the program,
+ * or reject it with at least one diagnostic.
  */
 #include "base/memory.h"
 #include "schedule/schedule.h"
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mgl_error err = {0};
     mgl_status status = mgl_schedule_parse((const char *)data, size, "fuzz", &program, &err);
     if (status) {
-        bool whole = !strcmp(err.where, "fuzz"); /* of the file: it begins with a byte order mark */
+        bool whole = !strcmp(err.where, "fuzz"); /* the file begins with a byte order mark */
         require(status == MGL_BAD_INPUT && !program && (whole || !strncmp(err.where, "fuzz:", 5)));
         return 0;
     }

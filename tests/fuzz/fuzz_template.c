@@ -1,6 +1,6 @@
 /*
- * Any bytes as a chat template and a conversation: the first line is the messages, or, where it is
- * no JSON, is left out; the rest is the template. Refused with a place, or a text. Seeds:
+ * Fuzz target of chat templates. The first line is the messages (left out if it is not JSON); the
+ * rest is the template. It must be rejected with a position, or give a text. Seeds:
  * seeds/fuzz_template.
  */
 #include "base/memory.h"
@@ -17,7 +17,7 @@ static void require(bool condition)
         abort();
 }
 
-/* The variables of the messages, or of a conversation that is always there. */
+/* The variables of the messages, or else of a fixed conversation. */
 static cJSON *read_variables(const char *text, size_t length)
 {
     static const char usual[] =

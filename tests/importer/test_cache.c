@@ -1,5 +1,5 @@
-/* MODEL as a path and as org/name in a Hugging Face cache that the test lays out, with the links
- * from a snapshot into the blobs that Hugging Face makes. */
+/* Tests of finding MODEL as a path and as org/name in a Hugging Face cache. The test creates the
+ * cache, with the links from a snapshot to blobs. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
@@ -263,7 +263,7 @@ START_TEST(test_names_like_it)
 }
 END_TEST
 
-/* Whatever a folder is called, the message stays one line. */
+/* The message stays one line for any folder name. */
 START_TEST(test_hostile_names)
 {
     shell("mkdir " HUB "\"models--org--revised$(printf '\\n\\033[31m')\"");
@@ -295,7 +295,7 @@ START_TEST(test_memory)
 }
 END_TEST
 
-/* A message that has no room for its list is still one. */
+/* A message without room for its list is still complete. */
 START_TEST(test_memory_of_messages)
 {
     char *path = NULL;
@@ -311,7 +311,7 @@ START_TEST(test_memory_of_messages)
 }
 END_TEST
 
-/* Whichever call the system refuses, that is what is said, or the message has no list. */
+/* Any system call may fail: the message reports that error, or has no list. */
 START_TEST(test_calls_that_fail)
 {
     char *path = NULL;

@@ -1,5 +1,5 @@
-/* Importing: the provided checkpoints, what is said about those that are not supported, tensors
- * that may stand there unused, mixed dtypes, rows, and a file that shrinks under a graph. */
+/* Tests of importing: the provided checkpoints, messages for unsupported ones, ignored tensors,
+ * mixed dtypes, reading rows, and a file that shrinks while a graph uses it. */
 #include "importer/checkpoint.h"
 #include "tests/damaged/models.h"
 
@@ -37,7 +37,7 @@ static mgl_checkpoint *import(const char *path)
     return checkpoint;
 }
 
-/* The good model of tests/damaged with one edit, imported. */
+/* Imports the valid model of tests/damaged with one edit. */
 static mgl_checkpoint *import_edited(edit_kind edit, const char *file, const char *from,
                                      const char *to)
 {
@@ -134,7 +134,7 @@ START_TEST(test_provided)
 }
 END_TEST
 
-/* Reasons come together: the architecture's name, and what its tensors are. */
+/* Several reasons are reported together: the architecture's name, and its tensors. */
 START_TEST(test_unsupported)
 {
     static const char *const reasons[] = {
@@ -178,7 +178,7 @@ END_TEST
 START_TEST(test_no_generation_config)
 {
     mgl_checkpoint *checkpoint = import_edited(REMOVE, "generation_config.json", NULL, NULL);
-    ck_assert_uint_eq(checkpoint->generation.end_count, 1); /* of config.json */
+    ck_assert_uint_eq(checkpoint->generation.end_count, 1); /* number of the value in config.json */
     ck_assert_int_eq(checkpoint->generation.end_tokens[0], 2);
     ck_assert(!checkpoint->generation.do_sample);
     mgl_checkpoint_close(checkpoint);
@@ -234,7 +234,7 @@ START_TEST(test_tied_with_own_head)
 }
 END_TEST
 
-/* Only the head is stored: it is the embedding too. */
+/* If only the head is stored, it is the embedding too. */
 START_TEST(test_tied_head_alone)
 {
     write_tied("model.embed_tokens.weight", "model.rotary_emb.inv_freq", false);
@@ -246,8 +246,8 @@ START_TEST(test_tied_head_alone)
 }
 END_TEST
 
-/* A wrapper may store the head under another prefix than that of the body: it is used, never taken
- * for a part of the vision model. */
+/* A wrapper may store the head under another prefix than the body's. It is used as the head, not as
+ * a part of the vision model. */
 START_TEST(test_head_of_wrapper)
 {
     char command[512];
@@ -265,7 +265,7 @@ START_TEST(test_head_of_wrapper)
 }
 END_TEST
 
-/* Names as other programs write them: without "model.". */
+/* Names without "model.", as other programs write them. */
 START_TEST(test_names_without_prefix)
 {
     uint16_t rows[2][24];
@@ -291,7 +291,7 @@ START_TEST(test_names_without_prefix)
 }
 END_TEST
 
-/* But it must fit, or the checkpoint is not what config.json says. */
+/* The shape must fit config.json, otherwise the checkpoint is rejected. */
 START_TEST(test_tied_with_wrong_head)
 {
     char line[512];
@@ -322,7 +322,7 @@ START_TEST(test_stored_frequencies)
 }
 END_TEST
 
-/* Every tensor keeps its own dtype; the graph's is that of the largest. */
+/* Every tensor keeps its dtype; the graph's dtype is that of the largest tensor. */
 START_TEST(test_mixed_dtypes)
 {
     mgl_checkpoint *checkpoint =
@@ -344,7 +344,7 @@ START_TEST(test_rows)
     mgl_error err = {0};
     mgl_checkpoint *checkpoint = import(MODELS "llama3-rope");
     mgl_graph *graph = checkpoint->graph;
-    checkpoint->graph = NULL; /* the graph lives on without its checkpoint */
+    checkpoint->graph = NULL; /* the graph outlives its checkpoint */
     mgl_checkpoint_close(checkpoint);
     ck_assert_int_eq(graph->read(graph, 0, 0, 913, table, &err), MGL_OK);
     for (int i = 0; i < 913; i += 76) {
@@ -377,8 +377,8 @@ START_TEST(test_shrinking_file)
 }
 END_TEST
 
-/* A link to a file that is gone, as a half emptied cache has it, is not taken for no file; and a
- * named pipe in the place of one is not waited for. */
+/* A dangling link, as in a partly emptied cache, is an error, not a missing file. A named pipe
+ * instead of a file is rejected without waiting. */
 START_TEST(test_no_plain_files)
 {
     static const char *const names[] = {"config.json", "generation_config.json"};

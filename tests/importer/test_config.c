@@ -1,5 +1,5 @@
-/* config.json in both forms: what it becomes, Hugging Face's defaults where it is silent, and the
- * frequencies of each type of rope. What is refused stands in tests/damaged. */
+/* Tests of config.json in both forms: the resulting configuration, Hugging Face's defaults for
+ * missing keys, and the frequencies of each type of rope. tests/damaged has the rejected files. */
 #include "importer/config.h"
 
 #include <check.h>
@@ -11,7 +11,7 @@
     "\"architectures\": [\"LlamaForCausalLM\"], \"hidden_size\": 64, \"num_hidden_layers\": 3,"    \
     "\"num_attention_heads\": 4, \"intermediate_size\": 100, \"vocab_size\": 77"
 
-/* Reads "{SIZES, more}"; more than no reason fails the test. */
+/* Reads "{SIZES, more}". The test fails if there is more than one error. */
 static mgl_config read_config(const char *more)
 {
     char text[2048];
@@ -71,7 +71,7 @@ START_TEST(test_values)
 }
 END_TEST
 
-/* Declared but switched off, or of no effect: as many checkpoints have it. */
+/* Features that are declared but switched off, or without effect, as in many checkpoints. */
 START_TEST(test_neutral)
 {
     read_config("\"attention_bias\": false, \"mlp_bias\": false, \"pretraining_tp\": 2,"
@@ -89,7 +89,7 @@ END_TEST
 
 #define QKV MGL_EXTRA_QKV_BIAS
 
-/* What a config is made, or the reason against it; 40 layers of 32 heads, hidden 1024. */
+/* The result for a config, or the reason against it; 40 layers of 32 heads, hidden 1024. */
 static const struct family_case {
     const char *architecture, *type, *more;
     unsigned extras;
@@ -239,8 +239,8 @@ START_TEST(test_rope_forms)
 }
 END_TEST
 
-/* Made by Hugging Face's formulas in f32 arithmetic (numpy, the power rounded once), printed with
- * nine digits. Some wavelengths of both llama3 cases lie in the band that is blended. */
+/* Computed with Hugging Face's formulas in f32 arithmetic (numpy; the power rounded once), printed
+ * with nine digits. Some wavelengths of both llama3 cases are in the blended band. */
 static const struct {
     mgl_rope rope;
     int head_dim, count;

@@ -1,5 +1,5 @@
-/* YaRN and longrope against torch; both forms of rope; windows; other names of keys; wrappers; and
- * numbers that are not finite. */
+/* Tests of YaRN and longrope against torch; both forms of rope; sliding windows; other key names;
+ * wrappers; and numbers that are not finite. */
 #include "importer/config.h"
 
 #include <check.h>
@@ -150,7 +150,7 @@ START_TEST(test_long_table)
 }
 END_TEST
 
-/* Phi-3: "su" and "yarn" mean longrope, and the original length stands beside the object. */
+/* Phi-3: "su" and "yarn" mean longrope, and the original length is outside the object. */
 START_TEST(test_phi3)
 {
     static const char *const types[] = {"su", "yarn", "longrope"};
@@ -168,7 +168,7 @@ START_TEST(test_phi3)
     expect_reason("phi3", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}",
                   "the rope type \"linear\" is not supported; default, longrope, su and yarn are");
     expect_reason("phi3", "\"partial_rotary_factor\": 0.75", "rope on a part of each head");
-    char text[4096], message[512]; /* Phi-4-mini: the one true reason */
+    char text[4096], message[512]; /* Phi-4-mini: the only actual reason */
     mgl_config config;
     snprintf(text, sizeof text,
              "{" SIZES "\"model_type\": \"phi3\", \"partial_rotary_factor\": 0.75, "

@@ -1,5 +1,5 @@
-/* generation_config.json: end tokens from either file, sampling values and Hugging Face's defaults,
- * and keys that change sampling in other ways. */
+/* Tests of generation_config.json: end tokens from both files, sampling values and Hugging Face's
+ * defaults, and keys that change sampling in other ways. */
 #include "importer/generation.h"
 
 #include <check.h>
@@ -17,7 +17,7 @@ static mgl_json parse(const char *text)
     return json;
 }
 
-/* `text` NULL: there is no generation_config.json. */
+/* `text` NULL: no generation_config.json. */
 static mgl_generation read_both(const char *text, const char *config_text)
 {
     mgl_json config = parse(config_text), json = {0};
@@ -85,8 +85,8 @@ START_TEST(test_ids_beyond_the_vocabulary)
 }
 END_TEST
 
-/* A top_p of 0 keeps the most likely token; in the kernel 0 is off. So does one that no float is.
- */
+/* A top_p of 0 keeps the most likely token, but 0 means off in the kernel. The same for a value
+ * below the smallest float. */
 START_TEST(test_top_p_of_zero)
 {
     static const char *const texts[] = {"{\"top_p\": 0}", "{\"top_p\": 0.0}", "{\"top_p\": 1e-60}"};

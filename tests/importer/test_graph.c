@@ -1,4 +1,5 @@
-/* The graph of a Llama decoder: its nodes in order, its tensors by name and shape, and lookups. */
+/* Tests of the graph of a Llama decoder: its nodes in order, its tensors by name and shape, and
+ * lookups. */
 #include "base/memory.h"
 #include "importer/graph.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every number differs, so that none can stand in for another. */
+/* All numbers differ, so that a mix-up is detected. */
 static const mgl_geometry geometry = {.hidden = 24,
                                       .layers = 2,
                                       .heads = 6,
@@ -83,7 +84,7 @@ START_TEST(test_counts)
 }
 END_TEST
 
-/* Inputs stand before their nodes, their number is the kind's, and each node can be found. */
+/* Inputs precede their nodes, their number depends on the kind, and each node can be found. */
 START_TEST(test_nodes)
 {
     static const int inputs[] = {
@@ -107,7 +108,7 @@ START_TEST(test_nodes)
 }
 END_TEST
 
-/* From the logits back to the tokens, by the formulas of the header, through one layer. */
+/* Follows the header's formulas from the logits back to the tokens, through one layer. */
 START_TEST(test_wiring)
 {
     mgl_graph *graph = build(_i);

@@ -1,4 +1,4 @@
-/* Messages for folders, files and addresses that are not a model. */
+/* Tests of the messages for folders, files and addresses that are not models. */
 #include "importer/checkpoint.h"
 #include "importer/layout.h"
 #include "tests/scratch.h"

@@ -1,5 +1,5 @@
-/* The container of compiled models: what is written comes back, and any damage, another version,
- * another byte order and files that are something else are refused with words that say which. */
+/* Tests of the container of compiled models: written sections are read back. Damage, other
+ * versions, another byte order and other files are rejected with specific messages. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/mega.h"
@@ -52,7 +52,7 @@ static void tear_down(void)
     unlink(path);
 }
 
-/* Opens it, and reads all that has a hash. */
+/* Opens the file, and reads every section that has a hash. */
 static mgl_status read_file(mgl_error *err)
 {
     mgl_mega *mega;
@@ -86,7 +86,7 @@ static void flip(long offset, int bits)
     fclose(file);
 }
 
-/* Refused, with these words. */
+/* Checks that the file is rejected with these words. */
 static void refused(const char *words)
 {
     mgl_error err = {0};
@@ -177,7 +177,7 @@ START_TEST(bytes_between_sections_are_refused)
 }
 END_TEST
 
-/* Puts a number into the header and its hash right again: what somebody else might have written. */
+/* Changes a number in the header and corrects its hash, as another program might. */
 static void forge(long offset, unsigned char value)
 {
     unsigned char page[MGL_MEGA_PAGE];
@@ -200,11 +200,11 @@ static const struct {
     {8, 2, "has version 2 of the format, and this Megalith reads version 1"},
     {16, 0, "longer than it was"},
     {24, 33, "its header makes no sense"},
-    {24, 2, "its header makes no sense"}, /* the third entry is left over */
+    {24, 2, "its header makes no sense"}, /* the third entry is unused */
     {28, 1, "its header makes no sense"},
     {32, 0, "section 0 of its header makes no sense"},           /* no name */
-    {32 + 20, 'x', "section 0 of its header makes no sense"},    /* something behind the name */
-    {32 + 32, 1, "section 0 of its header makes no sense"},      /* not at a page */
+    {32 + 20, 'x', "section 0 of its header makes no sense"},    /* nonzero bytes after the name */
+    {32 + 32, 1, "section 0 of its header makes no sense"},      /* not page-aligned */
     {32 + 40 + 7, 255, "section 0 of its header makes no sense"} /* longer than the file */
 };
 
@@ -300,7 +300,7 @@ START_TEST(every_operation_of_writing_may_fail)
         mgl_file_fail_at(n);
         status = write_file(&err);
         mgl_file_fail_at(0);
-        if (status == MGL_OK || !access(path, F_OK)) /* the whole file or none */
+        if (status == MGL_OK || !access(path, F_OK)) /* the file is complete or missing */
             ok(read_file(&err), err);
     }
 }

@@ -1,5 +1,5 @@
-/* The tool that writes random checkpoints: what it writes is imported in every form, the same
- * options give the same bytes, and the weights are spread as it says. */
+/* Tests of the tool that writes random checkpoints: all forms can be imported, the same options
+ * give the same bytes, and the weights have the documented distribution. */
 #include "importer/checkpoint.h"
 #include "tests/scratch.h"
 
@@ -21,7 +21,7 @@ static void tear_down(void)
     scratch_remove(folder);
 }
 
-/* Writes <folder>/<name>; the exit status. */
+/* Runs the tool for <folder>/<name>. Returns the exit status. */
 static int write_model(const char *name, const char *options)
 {
     char command[1024];
@@ -101,7 +101,7 @@ static void check_spread(const mgl_graph *graph, const char *name, double mean, 
         sum += (double)values[i];
     for (size_t i = 0; i < count; i++)
         squares += ((double)values[i] - mean) * ((double)values[i] - mean);
-    double slack = 6 / sqrt((double)count); /* six deviations of what is estimated */
+    double slack = 6 / sqrt((double)count); /* six standard errors of the estimate */
     ck_assert_double_eq_tol(sum / (double)count, mean, deviation * slack);
     ck_assert_double_eq_tol(sqrt(squares / (double)count), deviation, deviation * slack);
 }

@@ -1,5 +1,5 @@
-/* Headers that are good, in every shape the format allows, and reading from the provided files.
- * What is damaged stands in tests/damaged. */
+/* Tests of valid safetensors headers in every allowed form, and of reading the provided files.
+ * tests/damaged has the damaged ones. */
 #include "importer/safetensors.h"
 
 #include <check.h>
@@ -47,7 +47,7 @@ START_TEST(test_facts)
                            "\"i\":{\"dtype\":\"I32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
                            16, &list),
                      MGL_OK);
-    const mgl_stored_tensor *i = &list.items[0], *w = &list.items[1]; /* in the file's order */
+    const mgl_stored_tensor *i = &list.items[0], *w = &list.items[1]; /* in file order */
     ck_assert_str_eq(i->name, "i");
     ck_assert_str_eq(i->stored_dtype, "I32");
     ck_assert(!i->usable);
@@ -90,7 +90,7 @@ START_TEST(test_provided_files)
 }
 END_TEST
 
-/* Two reads of halves are the read of the whole; nothing is read outside of a tensor. */
+/* Two reads of halves equal one read of the whole; reads outside a tensor fail. */
 START_TEST(test_read)
 {
     static unsigned char whole[4096], parts[4096];

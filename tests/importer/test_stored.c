@@ -1,5 +1,5 @@
-/* Checkpoints whose tensors have other names or dtypes than those of Transformers: the model is the
- * same, or the checkpoint is rejected. */
+/* Tests of checkpoints whose tensors have other names or dtypes than in Transformers: the model is
+ * the same, or the checkpoint is rejected. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
@@ -30,7 +30,7 @@ static void tear_down(void)
 
 /* ---- a checkpoint with changes --------------------------------------------------------------- */
 
-/* What is changed of a fixture. */
+/* Changes of a fixture. */
 typedef struct change {
     const char *body, *head; /* replace "model." and "lm_head."; NULL: unchanged */
     const char *wide;        /* tensors with this text in their name become F64 */
@@ -132,7 +132,7 @@ static void write_changed(const char *fixture, const change *c)
 
 /* ---- the same model -------------------------------------------------------------------------- */
 
-/* Element `i` of a row that was read. */
+/* Element `i` of a row. */
 static float number_of(const void *row, mgl_dtype dtype, int64_t i)
 {
     float value;

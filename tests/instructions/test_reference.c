@@ -1,5 +1,6 @@
-/* Each op on its own, reference and fast path, against the same formula in double written anew: all
- * tasks of a lowered program, over random activations and caches and a ragged row table. */
+/* Tests of each op alone, in the reference and the fast path, against independent formulas in
+ * double. All tasks of a lowered program run on random activations and caches with a ragged row
+ * table. */
 #include "fixture.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ struct bench {
     mgl_graph *graph;
     mgl_program *program;
     mgl_machine machine;
-    double tolerance; /* of a value of about 1 */
+    double tolerance; /* tolerance for values of about 1 */
 };
 
 static uint32_t random_state;
@@ -35,7 +36,8 @@ static float random_float(void)
     return (float)(random_state >> 8) * 0x1p-23f - 1.0f;
 }
 
-/* Random activations (set 0 of flagged ones), parts whose maxima and sums make sense, and cache. */
+/* Fills random activations (set 0 of flagged buffers), consistent maxima and sums of partial
+ * results, and the cache. */
 static void fill(struct bench *b)
 {
     const mgl_program *p = b->program;
@@ -54,7 +56,7 @@ static void fill(struct bench *b)
     }
 }
 
-/* What is exchanged is f32 with counters and rounded to dtype with flags. */
+/* Exchanged values are f32 with counters, and rounded to dtype with flags. */
 static void open_bench(struct bench *b, const mgl_geometry *geometry, mgl_dtype dtype, int splits,
                        bool plain, int exchange, int merge)
 {
@@ -88,7 +90,7 @@ static void close_bench(struct bench *b)
     mgl_graph_free(b->graph);
 }
 
-/* ---- memory, read anew ---------------------------------------------------------------------- */
+/* ---- memory, read anew ----------------------------------------------------------------------- */
 
 static double element(const struct bench *b, int buffer, int64_t index)
 {
@@ -158,7 +160,7 @@ static double rotated(const struct bench *b, const double *x, int64_t p, int i)
                     : x[j + half] * cos(angle) + x[j] * sin(angle);
 }
 
-/* ---- the ops anew --------------------------------------------------------------------------- */
+/* ---- the ops anew ---------------------------------------------------------------------------- */
 
 static const mgl_region *in(const struct bench *b, const mgl_task *t, int i)
 {
@@ -265,7 +267,7 @@ static void check_head(const struct bench *b, const mgl_task *t)
     for (int r = 0; r < ROWS; r++) {
         double best = -1e30;
         if (table[r][MGL_TABLE_WANT] == MGL_WANT_NOTHING) {
-            ck_assert_double_eq(at(b, out(b, t, 0), r, 0), 0.0); /* left alone */
+            ck_assert_double_eq(at(b, out(b, t, 0), r, 0), 0.0); /* unchanged */
             continue;
         }
         normed(b, in(b, t, 0), in(b, t, 1), r, x);
@@ -282,8 +284,8 @@ static void check_head(const struct bench *b, const mgl_task *t)
     }
 }
 
-/* Scores and values of row r, head h over the positions that the task attends to; returns how
- * many. */
+/* Computes scores and values of row r, head h over the positions that the task attends to. Returns
+ * their number. */
 static int attended(const struct bench *b, const mgl_task *t, int r, int h, int64_t kv_head,
                     double *scores, int *positions)
 {
@@ -298,7 +300,7 @@ static int attended(const struct bench *b, const mgl_task *t, int r, int h, int6
         int splits = (int)b->program->buffers[out(b, t, 0)->buffer].extents[0].count;
         int split = (int)out(b, t, 0)->ranges[0].lo;
         int used = splits, place = split;
-        if (b->program->limits.share) { /* so many positions, or fewer, for each that is used */
+        if (b->program->limits.share) { /* at most this many positions for each split in use */
             for (used = 1; used < splits && used * b->program->limits.share < first;)
                 used++;
             place = split == splits - 1 ? used - 1 : split;
@@ -325,7 +327,7 @@ static int attended(const struct bench *b, const mgl_task *t, int r, int h, int6
     return count;
 }
 
-/* This epoch's k, rotated, and v, as they must stand in the cache. */
+/* This epoch's rotated k, and v, as the cache must contain them. */
 static void check_appended(const struct bench *b, const mgl_task *t, int64_t kv_head)
 {
     int d = b->program->geometry.head_dim;
@@ -388,7 +390,7 @@ static void check_attention(const struct bench *b, const mgl_task *t)
     }
 }
 
-/* The copy of embed and linear_add is their first output, rounded. */
+/* The copy operand of embed and linear_add is their first output, rounded. */
 static void check_copy(const struct bench *b, const mgl_task *t)
 {
     const mgl_region *y = out(b, t, 0), *copy = out(b, t, 1);
@@ -438,7 +440,7 @@ static void check_task(const struct bench *b, const mgl_task *t, const double *b
     }
 }
 
-/* ---- the tests ------------------------------------------------------------------------------ */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void execute(struct bench *b, int task, mgl_epoch_rows *rows)
 {
@@ -500,7 +502,7 @@ START_TEST(ops_compute_their_formulas)
 }
 END_TEST
 
-/* An odd shape: columns and rows that fill no block. */
+/* An irregular shape: columns and rows do not fill blocks. */
 START_TEST(odd_shapes)
 {
     static const mgl_geometry odd = {36, 1, 3, 1, 12, 50, 61, 1e-5f};
@@ -584,7 +586,7 @@ START_TEST(sample_decides)
         logits[i] = random_float() * 3.0f;
     for (int i = 0; i < parts; i++) {
         values[parts + i] = 2.0f;
-        ids[parts + 1 + i] = 40 - i; /* one more of each row: what is drawn */
+        ids[parts + 1 + i] = 40 - i; /* one more for each row: the drawn token */
     }
     for (int r = 0; r < ROWS; r += ROWS - 1)
         for (int i = 0; i < parts; i++)
@@ -599,7 +601,7 @@ START_TEST(sample_decides)
         ck_assert_int_eq(ids[r * (parts + 1) + parts] == MGL_NO_TOKEN, r != 6);
     execute(&b, last, &rows);
     ck_assert_int_eq(output[2 * CAPACITY], 41 - parts);
-    /* key (77, 0), counter (token 2, 0, 0, 0), whatever the sequence */
+    /* key (77, 0), counter (token 2, 0, 0, 0), independent of the sequence */
     unsigned counter[4] = {2, 0, 0, 0}, key[2] = {77, 0}, word[4];
     mgl_philox(counter, key, word);
     ck_assert_int_eq(output[CAPACITY + 2],
@@ -614,7 +616,7 @@ START_TEST(sample_decides)
         ck_assert_double_eq_tol((double)score[r - 1],
                                 (double)logits[r * 41 + prompt[r - 1]] - log(sum), 1e-5);
     }
-    /* only sequence 2 goes on: position 11 with the token just taken */
+    /* only sequence 2 continues: position 11 with the new token */
     const int32_t *control = m->buffers[m->io->control], *next = m->buffers[m->io->table];
     ck_assert_int_eq(control[MGL_CONTROL_ROWS], 1);
     ck_assert_int_eq(control[MGL_CONTROL_GO], 1);
@@ -626,8 +628,7 @@ START_TEST(sample_decides)
 }
 END_TEST
 
-/* Among the parts of rows 1, which is greedy, and 6, which draws: one that is no number, or none
- * that is. */
+/* Parts of row 1 (greedy) and row 6 (draws) with a NaN, or without a finite value. */
 static const float no_numbers[] = {NAN, INFINITY, -INFINITY};
 
 START_TEST(sample_makes_no_token_of_what_is_no_number)
@@ -692,7 +693,7 @@ static void open_flagged(struct flagged *f, mgl_op op, mgl_range columns)
                          .epoch = &f->epoch};
 }
 
-/* All rows of its columns, in the set of the next epoch. */
+/* `clear` clears all rows of its columns, in the set of the next epoch. */
 START_TEST(clear_marks_its_columns)
 {
     struct flagged f;
@@ -705,7 +706,7 @@ START_TEST(clear_marks_its_columns)
 }
 END_TEST
 
-/* Of the rows of the epoch, in its set. */
+/* Words of the epoch's rows, in its set. */
 START_TEST(a_region_is_written_when_all_its_words_are)
 {
     struct flagged f;
@@ -722,7 +723,7 @@ START_TEST(a_region_is_written_when_all_its_words_are)
 }
 END_TEST
 
-/* Every NaN there is, of each kind: as a float, and cut to 16 bits. */
+/* NaNs of each kind: as a float, and truncated to 16 bits. */
 START_TEST(no_published_value_is_all_ones)
 {
     static const uint32_t nans[] = {UINT32_MAX, 0x7FFFFFFF, 0xFF800001, 0x7FC00000, 0xFFFF0000};

@@ -1,5 +1,5 @@
-/* What a caller may get wrong: NULL where something is needed, a pointer that is read after a
- * failure, and structs of another version of the header. */
+/* Tests of wrong calls: NULL arguments, pointers read after a failure, and structs of another
+ * version of the header. */
 #include "megalith.h"
 #include "tests/scratch.h"
 
@@ -40,7 +40,7 @@ static void tear_down(void)
     mgl_tokenizer_close(tokenizer);
 }
 
-/* The call is refused, and the message names the argument. */
+/* Checks that the call is rejected and the message names the argument. */
 #define refuses_null(argument, call)                                                               \
     do {                                                                                           \
         err = (mgl_error){0};                                                                      \
@@ -130,7 +130,7 @@ START_TEST(a_compiler_and_a_switch_refuse_null)
 }
 END_TEST
 
-/* Functions without a status do nothing, and the errors of all may be thrown away. */
+/* Functions without a status do nothing, and every `err` may be NULL. */
 START_TEST(null_is_nothing_to_the_others)
 {
     mgl_model_close(NULL);
@@ -219,7 +219,7 @@ START_TEST(a_struct_without_size_is_refused)
 }
 END_TEST
 
-/* The program's struct ends before `cancel`; what lies behind it is not the library's to read. */
+/* The program's struct ends before `cancel`; the library must not read beyond it. */
 START_TEST(opens_with_options_of_an_older_header)
 {
     mgl_open_options open;
@@ -243,7 +243,7 @@ START_TEST(tells_an_older_program_the_facts_it_knows)
 }
 END_TEST
 
-/* A request and a result that end early; the arrays have their own distance. */
+/* A shorter request and result; the arrays have their own stride. */
 struct older_request {
     char bytes[offsetof(mgl_request, ignore_eos)];
 };
@@ -295,7 +295,7 @@ START_TEST(an_array_has_one_size)
 }
 END_TEST
 
-/* A field that only a newer library knows. */
+/* A nonzero field of a newer header. */
 START_TEST(refuses_what_a_newer_program_asks_for)
 {
     struct {

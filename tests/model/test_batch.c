@@ -1,5 +1,5 @@
-/* The public interface of a batch: replies of one launch, each as it would be alone; how they end;
- * and what is refused. */
+/* Tests of the public interface of a batch: replies of one launch equal single replies; how they
+ * end; and rejected requests. */
 #include "megalith.h"
 
 #include "base/memory.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 4, CAPACITY = 48, SIXTEEN = 16 /* of one list, at most */ };
+enum { COUNT = 4, CAPACITY = 48, SIXTEEN = 16 /* maximum with one list */ };
 
 static const char *model_path(const char *name)
 {
@@ -106,7 +106,7 @@ START_TEST(one_launch_makes_all)
 }
 END_TEST
 
-/* The reply of a story ends at its end token while the others go on. */
+/* One reply ends at its end token while the others continue. */
 START_TEST(one_ends_early)
 {
     mgl_request batch[COUNT];
@@ -170,10 +170,10 @@ END_TEST
 
 /* ---- the callback ---------------------------------------------------------------------------- */
 
-/* What a callback has heard. */
+/* Tokens received by a callback. */
 typedef struct heard {
     int32_t tokens[COUNT][CAPACITY];
-    size_t count[COUNT], all, most; /* most: stop with this one; 0: never */
+    size_t count[COUNT], all, most; /* most: stop at this number */
 } heard;
 
 static bool listen_to(void *user, size_t reply, int32_t token)
@@ -195,7 +195,7 @@ START_TEST(tokens_come_with_their_reply)
 }
 END_TEST
 
-/* Those that had ended keep their end and their tokens; the others keep their tokens so far. */
+/* Replies that had ended keep their end and tokens; the others keep their partial tokens. */
 START_TEST(callback_stops_all)
 {
     heard h = {.most = 20};
@@ -276,7 +276,8 @@ static mgl_status open_fewer(int32_t sequences, int64_t fewer, mgl_model_facts *
     return status;
 }
 
-/* With `fewer`, as many sequences as the rows of the default config allow; and as it was asked. */
+/* With `fewer`, the model has as many sequences as the default config allows, otherwise the
+ * requested number. */
 START_TEST(fewer_than_asked_for_by_rows)
 {
     mgl_model_facts facts;
@@ -288,7 +289,7 @@ START_TEST(fewer_than_asked_for_by_rows)
 }
 END_TEST
 
-/* The number of sequences is halved while memory does not suffice. */
+/* The number of sequences is halved until memory suffices. */
 START_TEST(fewer_than_asked_for_by_memory)
 {
     mgl_model_facts four, facts;
@@ -302,7 +303,7 @@ START_TEST(fewer_than_asked_for_by_memory)
 }
 END_TEST
 
-/* Nothing is left in any result when one of them finds no memory. */
+/* If one result cannot be allocated, all are empty. */
 START_TEST(survives_memory_running_out)
 {
     mgl_alloc_fail_at(0, false);
@@ -320,9 +321,9 @@ START_TEST(survives_memory_running_out)
 }
 END_TEST
 
-/* ---- prompts that go on ---- */
+/* ---- prompts that go on ---------------------------------------------------------------------- */
 
-/* A talk in which each prompt is all that came before and two tokens more. */
+/* A conversation in which each prompt is everything before and two more tokens. */
 START_TEST(a_talk_is_read_once)
 {
     int32_t talk[CAPACITY];

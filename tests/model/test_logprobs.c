@@ -1,5 +1,5 @@
-/* The public interface of log-probabilities: they are those that scoring prompt and reply gives,
- * in the result and in the callback, in a batch each as many as were asked for. */
+/* Tests of the public interface of log-probabilities: they equal those of scoring prompt and reply,
+ * in the result and in the callback; in a batch, each reply has the number that it requested. */
 #include "megalith.h"
 
 #include <check.h>
@@ -39,7 +39,7 @@ static void tear_down(void)
     mgl_model_close(model);
 }
 
-/* What the callback heard of a batch. */
+/* Values received by the callback for a batch. */
 struct listener {
     size_t count[COUNT];
     float logprobs[COUNT][NEW];
@@ -76,7 +76,7 @@ static void check_scores(const mgl_result *result)
         ck_assert_float_le(fabsf(scores[PROMPT + i] - result->logprobs[i]), 1e-4F);
 }
 
-/* In order; the token is where its likelihood says. */
+/* Checks that the list is in order, and that the token has its rank. */
 static void check_top(const mgl_result *result, bool greedy)
 {
     for (size_t i = 0; i < result->output.count; i++) {
@@ -114,7 +114,7 @@ START_TEST(are_those_of_scoring)
 }
 END_TEST
 
-/* Whoever does not ask is given the tokens of whoever does; a result can be used again. */
+/* A reply without log-probabilities has the same tokens; a result can be reused. */
 START_TEST(change_nothing)
 {
     mgl_request asked = make_request(3, 0.9F), plain = make_request(0, 0.9F);
@@ -127,7 +127,7 @@ START_TEST(change_nothing)
 }
 END_TEST
 
-/* There are as many as tokens, of a reply that a stop text ends too. */
+/* There is one per token, also in a reply that a stop string ends. */
 START_TEST(end_with_the_reply)
 {
     static const char *const stop = "toad";
@@ -148,7 +148,7 @@ START_TEST(end_with_the_reply)
 }
 END_TEST
 
-/* A caller whose results have no room for them has nothing to release. */
+/* If the caller's result struct lacks these fields, nothing is allocated. */
 START_TEST(an_older_result_has_none)
 {
     mgl_request request = make_request(2, 0);

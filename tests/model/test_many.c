@@ -1,5 +1,5 @@
-/* The public interface of a launch of more than 16 replies, by a config with the knob
- * `second_rows`: each as it would be alone, and what is refused. */
+/* Tests of launches of more than 16 replies, with a config that has the knob `second_rows`: each
+ * reply equals a single reply; and rejected requests. */
 #include "megalith.h"
 #include "tests/sanitized.h"
 
@@ -11,7 +11,7 @@
 
 enum { MOST = MGL_MAX_BATCH, LENGTH = 30, NEW = 24, CAPACITY = LENGTH + NEW, TOP = 3 };
 
-/* What draws have drawn so far. */
+/* State of the random numbers. */
 static uint64_t state;
 
 /* 0 to below - 1. */
@@ -48,7 +48,7 @@ static const char *write_config(const char *knobs)
     return config_path;
 }
 
-/* With the knobs of a config; NULL: by default. */
+/* Opens a model with these knobs; NULL: the default. */
 static mgl_status open_with(const char *knobs, int32_t sequences, mgl_model **out)
 {
     mgl_open_options options = {.size = sizeof options,
@@ -67,7 +67,7 @@ static mgl_model *open_model(const char *knobs, int32_t sequences)
     return model;
 }
 
-/* A reply of any length and end, greedy or drawn. */
+/* A random request: any length and end, greedy or drawn. */
 static void draw_request(int i)
 {
     static const char *const stops[] = {"the", "was"};
@@ -141,7 +141,7 @@ static void check_same(int i)
                          alone.prompt_logprob_count * sizeof(float));
 }
 
-/* The first `count` requests in a launch, and each by a program with one list. */
+/* Runs the first `count` requests in one launch, and each with a program with one list. */
 static void check_batch(mgl_model *model, size_t count)
 {
     mgl_model *single = open_model(NULL, 1);
@@ -174,7 +174,7 @@ START_TEST(each_is_as_alone)
 }
 END_TEST
 
-/* There are replies of every end among those. */
+/* The replies include every kind of end. */
 START_TEST(they_end_in_all_ways)
 {
     int ends[MGL_STOP_TEXT + 1] = {0};
@@ -190,7 +190,7 @@ START_TEST(they_end_in_all_ways)
 }
 END_TEST
 
-/* Launches of few and of many replies in turn. */
+/* Alternating launches of few and many replies. */
 START_TEST(fewer_than_opened_for)
 {
     static const size_t counts[] = {3, 50, 1, 17};
@@ -201,7 +201,7 @@ START_TEST(fewer_than_opened_for)
 }
 END_TEST
 
-/* What each reply has heard. */
+/* Tokens received by each reply. */
 typedef struct heard {
     int32_t tokens[MOST][CAPACITY];
     size_t count[MOST];
@@ -230,7 +230,7 @@ END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Knobs; sequences that there is no room for; what is said. */
+/* Knobs; a number of sequences that does not fit; the message. */
 static const struct {
     const char *knobs;
     int sequences;

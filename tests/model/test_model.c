@@ -1,5 +1,5 @@
-/* The public interface of a model: one object, many replies; cancelling; what is refused; and
- * running out of memory at any moment. */
+/* Tests of the public interface of a model: many replies of one object, cancelling, rejected
+ * requests, and every failed allocation. */
 #include "megalith.h"
 
 #include "base/memory.h"
@@ -66,7 +66,7 @@ START_TEST(many_replies_of_one_model)
 }
 END_TEST
 
-/* What came in pieces, and how many of them are wanted. */
+/* Received text, and the number of pieces to accept. */
 typedef struct pieces {
     char text[400];
     int count, most;
@@ -88,7 +88,7 @@ START_TEST(a_reply_as_text)
     mgl_request whole = story;
     pieces all = {.most = 99}, some = {.most = 3};
     char *text;
-    whole.max_tokens = 80; /* to the end token, which has no text */
+    whole.max_tokens = 80; /* up to the end token, which */
     ck_assert_int_eq(mgl_tokenizer_open(model_path("tales-5m"), &tokenizer, &err), MGL_OK);
     ck_assert_int_eq(
         mgl_model_generate_text(model, tokenizer, &whole, take_piece, &all, &result, &err), MGL_OK);
@@ -158,7 +158,7 @@ START_TEST(callback_stops_the_reply)
 }
 END_TEST
 
-/* A folder with the files of a checkpoint and another generation_config.json, opened. */
+/* Opens a folder with the files of a checkpoint and another generation_config.json. */
 static mgl_model *open_with_generation(const char *name, const char *generation)
 {
     static const char *const files[] = {"config.json", "model.safetensors"};
@@ -188,7 +188,7 @@ static mgl_model *open_with_generation(const char *name, const char *generation)
     return model;
 }
 
-/* Each of the three values alone makes a hot reply the greedy one: none of them may be lost. */
+/* Each of the three values alone makes a hot reply greedy, so none of them may be ignored. */
 START_TEST(samples_with_the_values_of_the_checkpoint)
 {
     static const char *const generations[] = {
@@ -212,7 +212,8 @@ START_TEST(samples_with_the_values_of_the_checkpoint)
 }
 END_TEST
 
-/* Its repetition_penalty, which the model is opened for: of a sample that is all but greedy. */
+/* repetition_penalty of generation_config.json, for which the model is opened: an almost greedy
+ * sample. */
 START_TEST(samples_with_the_penalty_of_the_checkpoint)
 {
     mgl_result greedy = {.size = sizeof greedy}, sampled = {.size = sizeof sampled};
@@ -280,7 +281,7 @@ static mgl_model *open_with_switch(mgl_cancel *cancel)
     return model;
 }
 
-/* Set before a reply begins, it ends that reply and all others, until it is reset. */
+/* A switch that is set before a reply begins ends that reply and all others until it is reset. */
 START_TEST(a_switch_set_before_a_reply_is_not_lost)
 {
     mgl_cancel *cancel = make_switch();
@@ -381,7 +382,7 @@ static void *set_later(void *argument)
     return NULL;
 }
 
-/* Wherever opening or the reply is when the switch is set, one of them ends by it. */
+/* Sets the switch at many moments of opening and of a reply: one of them ends by it. */
 START_TEST(a_switch_is_lost_at_no_moment)
 {
     int ended_opening = 0, moments = 60;
@@ -413,7 +414,7 @@ START_TEST(a_switch_is_lost_at_no_moment)
 }
 END_TEST
 
-/* A request that is refused, and why. */
+/* A rejected request, and the message. */
 typedef struct refusal {
     mgl_request request;
     mgl_status status;
@@ -523,7 +524,7 @@ START_TEST(prompt_that_fills_the_cache)
 }
 END_TEST
 
-/* The logits behind a reply are those that its last token was chosen from. */
+/* The logits after a reply are those from which its last token was chosen. */
 START_TEST(logits_of_the_last_token)
 {
     mgl_model *model = open_model("tales-5m", 64);
@@ -540,8 +541,8 @@ START_TEST(logits_of_the_last_token)
 }
 END_TEST
 
-/* Scoring a greedy reply: each of its tokens is the likeliest, and scores do not change by being
- * asked for between replies. */
+/* Scores a greedy reply: each token is the most likely one, and scores do not depend on replies in
+ * between. */
 START_TEST(scores)
 {
     mgl_model *model = open_model("tales-5m", 64);
@@ -584,7 +585,7 @@ START_TEST(evaluation_sums_over_texts)
 }
 END_TEST
 
-/* What generation_config.json says, else config.json. */
+/* End tokens of generation_config.json, else of config.json. */
 START_TEST(end_ids_are_told)
 {
     mgl_model *model = open_model("tales-5m", 64);
@@ -592,7 +593,7 @@ START_TEST(end_ids_are_told)
     ck_assert_int_eq(mgl_model_get_end_ids(model, &ids, &err), MGL_OK);
     ck_assert_uint_eq(ids.count, 1);
     ck_assert_int_eq(ids.ids[0], 910);
-    ck_assert_int_eq(mgl_model_get_end_ids(model, &ids, &err), MGL_OK); /* takes its place */
+    ck_assert_int_eq(mgl_model_get_end_ids(model, &ids, &err), MGL_OK); /* replaces it */
     mgl_ids_clear(&ids);
     mgl_model_close(model);
 }
@@ -625,7 +626,7 @@ START_TEST(opening_refuses)
 }
 END_TEST
 
-/* Opens, generates and scores with the n-th allocation failing, and all behind it. */
+/* Opens, generates and scores while the n-th allocation and all later ones fail. */
 static mgl_status live(bool *opened)
 {
     mgl_model *model = NULL;
@@ -652,7 +653,7 @@ START_TEST(survives_memory_running_out)
     ck_assert_int_eq(live(&opened), MGL_OK);
     uint64_t count = mgl_alloc_count(), tried = 0;
     ck_assert_uint_gt(count, 50);
-    /* All of the first and last, and about a hundred in between. */
+    /* Tests all of the first and last allocations, and about a hundred between. */
     uint64_t step = count / 100 + 1;
     for (uint64_t n = 1; n <= count; n += n < 40 || n + 40 > count ? 1 : step, tried++) {
         for (int forever = 0; forever < 2; forever++) {
@@ -705,7 +706,7 @@ START_TEST(compiles)
     ck_assert_int_eq(unlink(path), 0);
     options.cancel = options.stage_user = make_switch();
     options.on_stage = stop_compiling;
-    for (int i = 0; i < 2; i++) /* while it is written; and before */
+    for (int i = 0; i < 2; i++) /* during writing; and before */
         ck_assert_int_eq(mgl_model_compile(model_path("tales-5m"), &options, path, &report, &err),
                          MGL_INTERRUPTED);
     ck_assert_int_eq(rmdir(folder), 0);

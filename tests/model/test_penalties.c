@@ -1,6 +1,6 @@
-/* The public interface of penalties and of prompts' log-probabilities, on tests/models/tales-5m:
- * each token of a greedy reply is what the published formulas make of the model's logits; in a
- * batch, of a conversation that goes on, behind stop texts, of a compiled model. */
+/* Tests of penalties and of log-probabilities of prompts, on tests/models/tales-5m. Each token of a
+ * greedy reply equals the published formulas applied to the model's logits: in a batch, in a
+ * conversation, after stop strings, and with a compiled model. */
 #include "megalith.h"
 #include "tests/scratch.h"
 
@@ -74,8 +74,8 @@ static int times(const int32_t *ids, size_t count, int32_t id)
     return n;
 }
 
-/* The token that the formulas choose behind prompt and `made` tokens (tests/vm/penalties.c has
- * their sources). */
+/* The token that the formulas choose after prompt and `made` tokens (tests/vm/penalties.c has their
+ * sources). */
 static int32_t choose(const mgl_request *r, const int32_t *made, size_t count, const float *logits,
                       int32_t vocab)
 {
@@ -140,7 +140,7 @@ START_TEST(are_each_reply_s_own)
 }
 END_TEST
 
-/* What the cache holds of a prompt counts too. */
+/* Cached prompt tokens count too. */
 START_TEST(count_what_is_reused)
 {
     int32_t talk[ROOM];
@@ -255,7 +255,7 @@ START_TEST(prompts_are_scored)
 }
 END_TEST
 
-/* A caller whose results have no room for them has nothing to release. */
+/* If the caller's result struct lacks these fields, nothing is allocated. */
 START_TEST(an_older_result_has_none)
 {
     mgl_request request = request_of(0);

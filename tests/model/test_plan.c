@@ -1,4 +1,4 @@
-/* Plans by the public header alone: lowered, written and read as text, named, checked, priced. */
+/* Tests of plans with the public header only: lowering, text, digest, validation, and pricing. */
 #include "base/memory.h"
 #include "megalith.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Queues that wait for counters, so that a test can take a wait away. */
+/* Lowers with counters, so that a test can remove a wait. */
 #define COUNTERS "{\"schema\": \"megalith.config/1\", \"exchange\": 1}"
 
 static mgl_error err;
@@ -142,7 +142,7 @@ END_TEST
 
 /* ---- lowering -------------------------------------------------------------------------------- */
 
-/* The plan of these options is refused; the place that the error names. */
+/* Checks that lowering with these options fails, with this err->where. */
 static const char *place_of_failure(const mgl_plan_options *options, mgl_status status)
 {
     mgl_plan *out = plan;
@@ -255,7 +255,7 @@ START_TEST(another_models_plan_is_rejected)
 }
 END_TEST
 
-/* The line of a text at that place. */
+/* The line number of a position in a text. */
 static int line_of(const char *text, const char *at)
 {
     int line = 1;
@@ -264,7 +264,7 @@ static int line_of(const char *text, const char *at)
     return line;
 }
 
-/* The plan without the first wait for a layer's attention, and the line that had it. */
+/* The plan without the first wait for a layer's attention; *line: its line. */
 static mgl_plan *lose_wait(int *line)
 {
     char *text = NULL;
@@ -362,7 +362,7 @@ START_TEST(a_price_is_the_sum_of_its_parts)
 }
 END_TEST
 
-/* A program of an older header has no parts in its struct: nothing is written behind its size. */
+/* A struct of an older header lacks the parts: nothing is written beyond its size. */
 START_TEST(an_older_price_has_no_parts)
 {
     mgl_plan *wide = lower_wide();
@@ -401,7 +401,7 @@ END_TEST
 
 /* ---- texts from anywhere --------------------------------------------------------------------- */
 
-/* Whatever could be parsed answers everything, and is priced only where it is safe. */
+/* Every parsed plan supports all functions; only a safe plan is priced. */
 static void ask_everything(mgl_plan *of)
 {
     char digest[MGL_DIGEST_SIZE];
@@ -450,7 +450,7 @@ END_TEST
 
 /* ---- misuse ---------------------------------------------------------------------------------- */
 
-/* The call is refused, and the message names the argument. */
+/* Checks that the call is rejected and the message names the argument. */
 #define refuses_null(argument, call)                                                               \
     do {                                                                                           \
         err = (mgl_error){0};                                                                      \
@@ -498,7 +498,7 @@ START_TEST(a_struct_without_its_size_is_refused)
 }
 END_TEST
 
-/* A program that was built with an older header knows the first fields alone. */
+/* A struct of an older header has only the first fields. */
 START_TEST(an_older_struct_gets_what_it_knows)
 {
     mgl_plan_verdict verdict = {.size = offsetof(mgl_plan_verdict, tasks), .tasks = -7};
@@ -510,7 +510,7 @@ START_TEST(an_older_struct_gets_what_it_knows)
 }
 END_TEST
 
-/* Everything that a plan is good for, up to the first failure. */
+/* Calls every function of a plan, up to the first failure. */
 static mgl_status use(mgl_plan **used, char **text, mgl_plan_verdict *verdict)
 {
     mgl_plan_options options = of_tales();

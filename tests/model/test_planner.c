@@ -1,4 +1,5 @@
-/* Planners by the public header alone: many plans of one model, moved, matched and checked. */
+/* Tests of planners with the public header only: many plans of one model, with moves, matched and
+ * validated. */
 #include "base/memory.h"
 #include "megalith.h"
 
@@ -94,7 +95,7 @@ START_TEST(a_move_that_does_not_fit_is_refused)
 }
 END_TEST
 
-/* Smaller than any model that there is. */
+/* Smaller than any real model. */
 #define SHAPE                                                                                      \
     "{\"model_type\": \"llama\", \"hidden_size\": 256, \"num_hidden_layers\": 2, "                 \
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 64, "                   \
@@ -140,7 +141,7 @@ START_TEST(options_that_contradict_are_refused)
 }
 END_TEST
 
-/* A program of before shape_text knows the fields up to it alone. */
+/* A struct of an older header has only the fields before shape_text. */
 START_TEST(older_options_have_no_shape_text)
 {
     mgl_plan_options options = of_tales();
@@ -191,7 +192,7 @@ START_TEST(a_plan_of_lower_precision_has_other_formats)
 }
 END_TEST
 
-/* The plan with its weights, and nothing else, in f16. */
+/* The plan with only its weights in f16. */
 static mgl_plan *with_weights_in_f16(void)
 {
     static const char types[] = "types weights bf16", apart[] = "types weights f16 embedding bf16";

@@ -1,8 +1,8 @@
 /*
- * Penalties and ways to sample through the public interface, against processors.json: on 200 random
- * states the tokens that Hugging Face's own logits processors give, alone and 16 in a launch, and
- * how likely a forward pass of Hugging Face finds each of them (make_processors.py). The argument
- * is the device: cpu, or cuda, which skips loudly where there is none.
+ * Tests of penalties and sampling through the public interface, against processors.json
+ * (make_processors.py): on 200 random states, the tokens of Hugging Face's logits processors, alone
+ * and 16 in a launch, and the log-probabilities of a forward pass of Hugging Face. The argument is
+ * the device: cpu, or cuda, which is skipped with a message if there is no GPU.
  */
 #include "megalith.h"
 
@@ -25,10 +25,10 @@ static mgl_error err;
 static struct state {
     mgl_request request;
     int32_t prompt[ROOM], wanted[MOST];
-    const cJSON *likely; /* [{"logprob": l, "top": [l, ...]}], one of each token */
+    const cJSON *likely; /* [{"logprob": l, "top": [l, ...]}], one for each token */
 } states[CASES];
 
-/* $name, or the folder that is given. */
+/* The environment variable `name`, or else the given folder. */
 static const char *folder_of(const char *name, const char *otherwise)
 {
     const char *folder = getenv(name);
@@ -113,7 +113,7 @@ static void check_result(int number, const mgl_result *result)
     }
 }
 
-/* `together` states in a launch, until all had their turn. */
+/* Runs all states, `together` in each launch. */
 static void check_states(int together)
 {
     char path[1024];

@@ -1,8 +1,8 @@
 /*
- * Random models of unusual shapes through the public interface, against shapes.json: greedy tokens
- * and the negative log-likelihood of the prompt that a straightforward forward pass in NumPy gives
- * for the same files, in f32. The argument is the device: cpu, or cuda, which skips loudly where
- * there is none.
+ * Tests of random models of unusual shapes through the public interface, against shapes.json:
+ * greedy tokens, and the negative log-likelihood of the prompt by a simple forward pass in NumPy in
+ * f32. The argument is the device: cpu, or cuda, which is skipped with a message if there is no
+ * GPU.
  */
 #include "megalith.h"
 
@@ -25,7 +25,7 @@ static mgl_error err;
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
-/* $name, or what stands below the folder that the macro names. */
+/* The environment variable `name`, or else the folder that the macro names. */
 static const char *folder_of(const char *name, const char *otherwise)
 {
     const char *folder = getenv(name);
@@ -115,8 +115,7 @@ START_TEST(shapes_are_numpys)
 }
 END_TEST
 
-/* ---- weights that are no numbers --------------------------------------------------------------
- */
+/* ---- weights that are no numbers ------------------------------------------------------------- */
 
 enum { HIDDEN = 64, SPOILT = 7 /* token */, REPLIES = 3 };
 
@@ -127,9 +126,10 @@ static void put_number(FILE *file, long start, int row, float value)
     ck_assert_uint_eq(fwrite(&value, sizeof value, 1, file), 1);
 }
 
-/* A model without tied weights in a new folder, whose logits overflow behind one token: that one's
- * embedding has an element that outweighs all others, and the last rows of the head multiply that
- * element, positive or negative, by what an ordinary one just does not overflow with. */
+/* A model without tied weights in a new folder, whose logits overflow after one token. The token's
+ * embedding has one element that outweighs all others. The last rows of the head multiply that
+ * element, positive or negative, by a factor with which an ordinary element just does not
+ * overflow. */
 static void write_spoilt(char *folder)
 {
     enum { VOCAB = 65 };
@@ -171,7 +171,7 @@ static void close_spoilt(mgl_model *model, const char *folder)
     ck_assert_int_eq(system(line), 0);
 }
 
-/* An error of the evaluation, not a result. */
+/* NaN is an error of the evaluation, not a result. */
 START_TEST(a_likelihood_that_is_no_number)
 {
     char folder[] = "/tmp/mgl-shapes-XXXXXX";
@@ -195,7 +195,7 @@ static bool count_token(void *user, size_t reply, int32_t token)
     return true;
 }
 
-/* The request is named, none of its tokens is made up, and there is no result. */
+/* The error names the request; no token and no result is returned. */
 START_TEST(a_reply_that_is_no_number)
 {
     char folder[] = "/tmp/mgl-shapes-XXXXXX";

@@ -1,5 +1,6 @@
-/* The public interface of stop texts: wherever one stands in a reply, tokens end with the one that
- * completes it and the text before it, alone, in a batch and in a talk; and what is refused. */
+/* Tests of the public interface of stop strings: the tokens end with the one that completes the
+ * string, and the text before it; alone, in a batch and in a conversation. Also tests rejected
+ * requests. */
 #include "megalith.h"
 
 #include <check.h>
@@ -41,7 +42,7 @@ static void tear_down(void)
     mgl_tokenizer_close(tokenizer);
 }
 
-/* A greedy reply, or one of any tokens. */
+/* A request for a greedy reply, or a sampled one. */
 static mgl_request make_request(bool hot)
 {
     return (mgl_request){.size = sizeof(mgl_request),
@@ -54,7 +55,7 @@ static mgl_request make_request(bool hot)
                          .tokenizer = tokenizer};
 }
 
-/* Ids as they are heard. */
+/* The received ids. */
 struct listener {
     int32_t ids[NEW];
     size_t count;
@@ -76,7 +77,7 @@ static void generate(const mgl_request *request, struct listener *l)
     ck_assert_mem_eq(l->ids, result.output.ids, l->count * sizeof *l->ids);
 }
 
-/* The text of ids (count) as a stream has it before its end. Release with free. */
+/* The text of ids (count) that a stream returns before its end. Release with free. */
 static char *stream_text(const int32_t *ids, size_t count, const char *stop, bool finish)
 {
     mgl_detokenizer *stream;
@@ -98,7 +99,7 @@ static char *stream_text(const int32_t *ids, size_t count, const char *stop, boo
     return all;
 }
 
-/* How many of the ids it takes until their text has the stop. */
+/* The number of ids until their text contains the stop string. */
 static size_t tokens_until(const int32_t *ids, const char *stop)
 {
     for (size_t count = 1; count <= NEW; count++) {
@@ -111,7 +112,7 @@ static size_t tokens_until(const int32_t *ids, const char *stop)
     return 0;
 }
 
-/* The reply ends with `stop`, which its text `whole` has. */
+/* Checks that the reply ends with `stop`, which is in its text `whole`. */
 static void check_cut(bool hot, const int32_t *ids, const char *whole, const char *stop)
 {
     struct listener l;
@@ -119,7 +120,7 @@ static void check_cut(bool hot, const int32_t *ids, const char *whole, const cha
     request.stops = &stop;
     request.stop_count = 1;
     size_t count = tokens_until(ids, stop);
-    if (!count) /* it comes when what was held back at the end does */
+    if (!count) /* it completes when the held text is released */
         return;
     generate(&request, &l);
     ck_assert_int_eq(result.stop, MGL_STOP_TEXT);
@@ -139,7 +140,7 @@ static size_t character(const char *text)
     return size;
 }
 
-/* Every part of the text of one and of five characters. */
+/* Every substring of one and of five characters. */
 START_TEST(anywhere)
 {
     const bool hot = _i;
@@ -163,7 +164,7 @@ START_TEST(anywhere)
 }
 END_TEST
 
-/* The first of several; one that never comes changes nothing. */
+/* The first of several stop strings ends the reply; one that never occurs changes nothing. */
 START_TEST(of_several)
 {
     static const char *const stops[] = {"never", "near", "lived"};
@@ -189,7 +190,7 @@ static bool append(void *user, const char *text, size_t length)
     return true;
 }
 
-/* The text of a reply as it is made ends before the stop. */
+/* The streamed text of a reply ends before the stop string. */
 START_TEST(the_text_ends_before_it)
 {
     static const char *const stops[] = {"near", "lived"};
@@ -225,7 +226,7 @@ START_TEST(each_of_a_batch_alone)
 }
 END_TEST
 
-/* A prompt that goes on from such a reply reads what came since. */
+/* A prompt that continues such a reply reads only the new tokens. */
 START_TEST(a_talk_goes_on)
 {
     static const char *const near = "near";
@@ -268,7 +269,7 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-/* One of an older header has no such fields. */
+/* A request of an older header lacks these fields. */
 START_TEST(an_older_request_is_as_ever)
 {
     static const char *const stop = "a";

@@ -1,7 +1,6 @@
 /*
- * A model with a tuned entry: what it is told of it, that replies are those of the default, that
- * the positions that were asked for are those there are, and that no entry can keep a model from
- * opening.
+ * Tests of a model with a tuned entry: the reported facts, the same replies as the default, the
+ * requested positions, and that no entry prevents a model from opening.
  */
 #include "megalith.h"
 
@@ -62,7 +61,7 @@ static void install(mgl_tuned *entry)
     mgl_tuned_clear(entry);
 }
 
-/* One that splits attention in three. */
+/* An entry that splits attention in three. */
 static void install_splits(const char *name)
 {
     mgl_tuned entry = entry_for(name);
@@ -124,7 +123,7 @@ START_TEST(it_can_be_refused)
 }
 END_TEST
 
-/* A config and a schedule say themselves what is lowered. */
+/* A config or a schedule determines lowering, so no entry is used. */
 START_TEST(a_config_takes_its_place)
 {
     char path[256];
@@ -167,7 +166,7 @@ static mgl_result reply(mgl_model *model, int32_t most)
     return result;
 }
 
-/* Its program has 256 positions, of which nobody sees more than 20. */
+/* Its program has 256 positions, of which replies can use 20. */
 START_TEST(replies_are_those_of_the_default)
 {
     mgl_open_options plain = on_cpu;
@@ -220,7 +219,7 @@ START_TEST(a_capacity_that_is_given_is_not_rounded)
 }
 END_TEST
 
-/* Where the next step is beyond the entry, the number that was asked for may still be within. */
+/* If the next larger step exceeds the entry, the requested number may still fit. */
 START_TEST(an_entry_may_be_for_the_exact_number)
 {
     mgl_tuned entry = entry_for("small");
@@ -232,7 +231,7 @@ START_TEST(an_entry_may_be_for_the_exact_number)
 }
 END_TEST
 
-/* There is memory for 20 positions, and not for 256. */
+/* Memory suffices for 20 positions, but not for 256. */
 START_TEST(positions_that_nobody_asked_for_take_no_memory)
 {
     mgl_open_options plain = on_cpu;
@@ -251,7 +250,7 @@ START_TEST(positions_that_nobody_asked_for_take_no_memory)
 }
 END_TEST
 
-/* The entry is for 256 positions alone, for which there is no memory: then without it. */
+/* The entry is only for 256 positions, for which memory does not suffice: the entry is not used. */
 START_TEST(an_entry_without_memory_is_left_out)
 {
     mgl_open_options plain = on_cpu;
@@ -286,7 +285,7 @@ START_TEST(a_model_without_memory_says_what_the_default_needs)
 }
 END_TEST
 
-/* The second has its turn, whatever is wrong with the first. */
+/* The second entry is tried, whatever is wrong with the first. */
 static void expect_second(const char *says)
 {
     install_splits("second");
@@ -358,7 +357,7 @@ START_TEST(what_is_compiled_keeps_it)
 }
 END_TEST
 
-/* A failed allocation is an error or is survived; nothing is lost either way. */
+/* A failed allocation is an error or has no effect; nothing leaks. */
 START_TEST(every_allocation_may_fail)
 {
     mgl_model *model = NULL;

@@ -97,7 +97,7 @@ __attribute__((noreturn, format(printf, 1, 2))) void emu_fail(const char *format
 
 /* Description of a kernel for the engine; each kernel defines `emu_the_kernel` (device/entry.h). */
 typedef struct emu_kernel {
-    void (*run)(const void *launch); /* one thread of it */
+    void (*run)(const void *launch); /* function of one thread */
     void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* prints a
                                                                                      thread's
                                                                                      task */
@@ -123,7 +123,7 @@ typedef struct emu_grid {
 /* A kernel of a module; `emu_plain_kernels` is the module's table (device/plain_entry.h). */
 typedef struct emu_plain_kernel {
     const char *name;
-    void (*run)(const void *argument); /* one thread of it */
+    void (*run)(const void *argument); /* function of one thread */
     size_t argument_bytes;
     emu_grid *grid; /* the module's */
 } emu_plain_kernel;

@@ -1,6 +1,6 @@
 /*
- * The templates of a model: where they are found, which one is taken, what they are given, and what
- * is said of a conversation that is none.
+ * Tests of a model's chat templates: their files, the choice of a template, its variables, and
+ * errors of invalid conversations.
  */
 #include "base/file.h"
 #include "base/memory.h"
@@ -220,7 +220,7 @@ START_TEST(there_is_none)
 }
 END_TEST
 
-/* One that cannot be read is in nobody's way until it is chosen. */
+/* A template with an error is reported only if it is chosen. */
 START_TEST(a_bad_template_among_good_ones)
 {
     write_file("chat_template.jinja", "D");

@@ -1,7 +1,7 @@
 /*
- * Texts that Hugging Face gave (make_goldens.py): for each construct of the language, and for
- * templates in the style of published ones with conversations of every kind. Where Hugging Face
- * has an error there is one here.
+ * Tests against texts rendered by Hugging Face (make_goldens.py): each construct of the language,
+ * and templates in the style of published ones with conversations of every kind. An error of
+ * Hugging Face must be an error here.
  */
 #include "base/file.h"
 #include "base/memory.h"
@@ -42,7 +42,7 @@ static const char *string_of(const cJSON *object, const char *key)
 
 static int wrong; /* cases */
 
-/* Compares what came out with the case; says what differs. */
+/* Compares the output with the case, and prints the difference. */
 static void compare(const char *name, const cJSON *item, mgl_status status, const char *text,
                     size_t length, const mgl_error *err)
 {
@@ -88,7 +88,7 @@ START_TEST(constructs)
 }
 END_TEST
 
-/* What Python escapes in ways that are not done here. */
+/* Characters whose Python escapes are not reproduced here. */
 static const struct {
     const char *template, *says;
 } escaping[] = {
@@ -118,7 +118,7 @@ START_TEST(escaping_is_rejected_by_name)
 }
 END_TEST
 
-/* A folder that has nothing of a model but its special tokens. */
+/* A folder with only the special tokens of a model. */
 static const char *make_model(void)
 {
     static const char folder[] = MGL_BINARY_DIR "/chat-goldens";
@@ -180,7 +180,7 @@ START_TEST(families)
 }
 END_TEST
 
-/* chat_goldens [F.json]: other cases for `constructs`, in the form of the golden file. */
+/* chat_goldens [F.json]: uses other cases for `constructs`, in the form of the golden file. */
 int main(int argc, char **argv)
 {
     cases = argc > 1 ? argv[1] : cases;

@@ -1,6 +1,6 @@
 /*
- * Templates that mean harm: each ends with a sentence, soon, and in little memory. And memory that
- * runs out at any point.
+ * Tests of hostile templates: each ends with an error, soon, and in little memory. Also tests every
+ * failed allocation.
  */
 #include "base/memory.h"
 #include "importer/chat/jinja.h"
@@ -172,12 +172,12 @@ START_TEST(ends_soon)
     double seconds = now() - start;
     ck_assert_msg(status == MGL_BAD_INPUT || !*h->says, "%s: status %d", h->template, status);
     ck_assert_msg(!status || strstr(err.message, h->says), "%s: %s", h->template, err.message);
-    ck_assert_msg(seconds < 10, "%s: %.1f s", h->template, seconds); /* alone: under one */
+    ck_assert_msg(seconds < 10, "%s: %.1f s", h->template, seconds); /* alone: less than one */
     mgl_free(text);
 }
 END_TEST
 
-/* Of all that ran before in this process. */
+/* Of all earlier tests in this process. */
 START_TEST(memory_is_bounded)
 {
     struct rusage usage;
@@ -232,7 +232,7 @@ START_TEST(nests_too_deeply)
 }
 END_TEST
 
-/* Long chains are read, and refused where they would go too deep. */
+/* Long chains are parsed, and rejected if they would recurse too deeply. */
 START_TEST(long_chains)
 {
     static const char *const links[] = {" + 1",   "|abs",  " ~ 1",        ".a",   "[0]",   "()",
