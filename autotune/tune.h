@@ -132,7 +132,8 @@ mgl_status mgl_tune_show_prompt(const mgl_tune *tune, mgl_text *out, mgl_error *
 
 /* An estimate of what a campaign will need, before it begins. */
 typedef struct mgl_tune_outlook {
-    int programs;   /* number of programs: one for each number of sequences */
+    int programs;   /* one program for each number of sequences; at most two machines exist at a
+                     * time */
     double configs; /* combinations of knob values in the search space */
     double gate_s;  /* seconds that the gates of one trial take on the host */
     /* predicted objective of the default in us; 0: the device has no known costs */

@@ -24,12 +24,12 @@
 
 enum { STACK_BYTES = 256 << 10, SIGNAL_CODE = 128 };
 
-static const double grace_s = 0.1; /* a verb may end by itself */
+static const double grace_s = 0.1; /* time in which a verb may end by itself */
 static const double twice_s =
     /* timeout(1) sends its signal twice, to the process and to its group */
     0.05;
 static const double look_s = 0.01; /* interval of checks of the driver */
-static const double turn_s = 0.02; /* wait for another thread's line */
+static const double turn_s = 0.02; /* longest wait for another thread's line */
 
 static struct {
     const char *verb;

@@ -140,8 +140,8 @@ mgl_status mgl_runner_set_make(const mgl_subject *subject, const mgl_candidate *
 /* bytes of another process's GPU context, with a reserve */
 static const uint64_t context_bytes = 1 << 30;
 
-/* Bytes of the reference, whose weights are generated on demand: its process, and values, logits
- * and cache of every step. */
+/* Bytes of the reference: its process, and the values, logits and cache of every step. Its weights
+ * are generated on demand and are not included. */
 static uint64_t reference_bytes(const mgl_subject *subject)
 {
     const mgl_geometry *g = &subject->config.geometry;

@@ -92,7 +92,7 @@ static mgl_status ask(campaign *c, attempt *a, mgl_proposer_answer *answer, mgl_
     return status;
 }
 
-/* Whether a new proposal is tried at once. True if the runner compiles nothing. */
+/* Whether a new proposal is tried at once: a submission, or a proposal whose kernels are ready. */
 static bool goes_at_once(const campaign *c, const attempt *a)
 {
     return a->trial.proposal.queued || is_ready(c, a);

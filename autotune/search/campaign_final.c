@@ -1,12 +1,13 @@
 /*
- * Final measurement: the winner against the default on a new runner, so that no state of a long run
- * has an effect. It uses a fresh process, fresh memory, a fresh nonce, and the decision's number of
- * pairs for every workload. Each keep was measured against the incumbent of its time; only this
- * measures all keeps together. The measured gain decides nothing in the campaign.
+ * Final measurement: the winner against the default on a new runner, so that no state of a long
+ * run has an effect. It uses a fresh process, fresh memory, a fresh nonce, and the decision's
+ * number of pairs for every workload. Each kept trial was measured against the incumbent at that
+ * time. Only the final measurement covers all kept trials together. The measured gain has no
+ * effect on the campaign.
  *
- * A winner that is correct on synthetic weights is also run on the model's own weights (real.h). If
- * it fails there, it is not a winner (campaign_quarantine.c). The cuBLAS CUDA graph baseline of the
- * benchmark is timed for comparison.
+ * A winner that is correct on synthetic weights is also run on the model's own weights (real.h).
+ * If it fails there, it is not a winner (campaign_quarantine.c). The cuBLAS CUDA graph baseline of
+ * the benchmark is timed for comparison.
  */
 #include "autotune/answers/answer.h"
 #include "autotune/search/campaign_parts.h"

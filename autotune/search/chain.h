@@ -21,7 +21,7 @@ typedef struct mgl_chain {
 } mgl_chain;
 
 void mgl_chain_begin(mgl_chain *chain, double value);
-/* Call before a trial is evaluated: advances to the incumbent of the trial's time. */
+/* Call before a trial is evaluated: advances to the incumbent at the time of the trial. */
 void mgl_chain_reach(mgl_chain *chain, const mgl_trial *trial);
 /* mgl_chain_has: whether the trial became the incumbent. mgl_chain_add: makes it the incumbent. */
 bool mgl_chain_has(const mgl_trial *trial);

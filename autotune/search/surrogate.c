@@ -156,7 +156,7 @@ static void take_points(const mgl_surrogate *s, size_t limit, mgl_surrogate_fit 
         mgl_surrogate_point p = point_of(s, known);
         f->doubt = p.y < f->best - BETTER ? 1 : f->doubt;
         f->best = fmin(f->best, p.y + p.deviation);
-        bound = f->best + 0.05; /* old points must be good */
+        bound = f->best + 0.05; /* an old point is used only if its log value is below the bound */
         bool late = all-- <= MOST_POINTS / 2;
         if (f->count >= MOST_POINTS || (!late && all > MOST_POINTS && p.y > bound))
             continue;
@@ -289,8 +289,8 @@ static void fit_relevance(mgl_surrogate *s, mgl_surrogate_fit *f, struct sums *s
     }
 }
 
-/* Number of trials that weights are fitted to. They are refitted when it grows by a quarter. A
- * function of the number of trials. */
+/* Number of trials that the weights are fitted to: a function of the number of trials. The weights
+ * are refitted when it grows by a quarter. */
 static size_t fit_size(size_t trials)
 {
     size_t size = MGL_SURROGATE_FOUNDERS;

@@ -1,10 +1,10 @@
 /*
- * Keeper: the files of candidate texts and of what was found out about them. The modules below
- * write their files through it, and read the files of all earlier programs.
+ * Keeper: the files of candidate texts and of their results. The modules below write and read
+ * their files through it. Files of all earlier versions of this program can be read.
  *
  *     versions of a unit    kernels/UNIT/objects/ID.json   megalith.version/1      version.h
  *     the open work         kernels/UNIT/work.json         megalith.work/1         kernel_session.h
- *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (people)
+ *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (no reader)
  *     experiment log        kernels/experiment_log.json    megalith.experiment_log/1
  *                                                                                  experiment_log.h
  *     promoted texts        overlay/ID.cuh, manifest.json  megalith.overlay/1      overlay.h

@@ -1,5 +1,5 @@
 /*
- * Verdicts: what a gate, a measurement or a whole trial found out about a candidate. The outcomes
+ * Verdicts: the results of a gate, a measurement or a whole trial of a candidate. The outcomes
  * (enum, names, exit codes and hints) are generated from the list in autotune/store/verdict.def.
  * Every result of a gate contains one mgl_trial_verdict. Used by the campaign, the runner, the
  * micro-kernels, the store, the reports and the commands.

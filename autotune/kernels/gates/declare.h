@@ -20,10 +20,10 @@ typedef enum mgl_declared_kind {
 
 typedef struct mgl_declared {
     mgl_declared_kind kind;
-    const mgl_token *name; /* declared at file scope; false: in a type */
+    const mgl_token *name; /* NULL for an unnamed type */
     const char *why;       /* for MGL_DECLARED_UNKNOWN: the construct that is not understood */
     int line;
-    bool of_file; /* false: in a type */
+    bool of_file; /* declared at file scope; false: in a type */
     bool is_static, is_constant /* constexpr */, is_array;
     size_t first, end; /* tokens of a function's body, including the brackets */
 } mgl_declared;

@@ -1,4 +1,5 @@
-/* Implements kernel_show.h. */
+/* Implements kernel_show.h: looks up units and regions by name, and writes the view of a unit as
+ * JSON. */
 #include "autotune/kernels/gates/kernel_show.h"
 
 mgl_status mgl_kernel_find(const char *name, const mgl_kernel_unit **out, mgl_error *err)

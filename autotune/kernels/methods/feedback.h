@@ -44,7 +44,7 @@ typedef struct mgl_feedback_call {
 
 typedef struct mgl_feedback_options {
     const char *model;         /* model name of the endpoint */
-    const char *system, *task; /* system: role and contract; task: the clean task */
+    const char *system, *task; /* system: the role and the contract; task: the task without attempts */
     int calls;                 /* 0: MGL_FEEDBACK_CALLS */
     uint64_t seed;             /* seeds the delimiters around quoted data */
     mgl_evaluator evaluator;

@@ -1,6 +1,5 @@
-/* Classifies PTX instructions by mnemonic, and decodes the mnemonics of memory instructions:
- * state space, width, cache hint, memory order. The fact collector, the rewrites and the scan
- * use it. */
+/* Classifies PTX instructions by mnemonic, and decodes the mnemonics of memory instructions: state
+ * space, width, cache hint, memory order. The fact collector and the scan use it. */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_CLASSES_H
 #define MGL_AUTOTUNE_KERNELS_PTX_CLASSES_H
 

@@ -2,7 +2,7 @@
  * Control-flow analysis of a function: basic blocks, dominators, natural loops, and the writers of
  * each register. A back edge, that is, an edge to a block that dominates its source, makes a loop.
  * Dominators follow Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001.
- * condense.c and rewrite.c call it.
+ * condense.c calls it.
  */
 #ifndef MGL_AUTOTUNE_KERNELS_PTX_FLOW_H
 #define MGL_AUTOTUNE_KERNELS_PTX_FLOW_H

@@ -22,7 +22,7 @@
 typedef struct mgl_background {
     const char *folder; /* the folder of all kernel sessions */
     const char *op, *arch;
-    mgl_facts before, after; /* facts of the base text and of the current text */
+    mgl_facts before, after; /* facts of the text before its last change, and of the current text */
 } mgl_background;
 
 /* MGL_BAD_INPUT: a file of the folder is damaged; the message names it. */

@@ -1,9 +1,9 @@
 /*
  * Device lock: a file lock (readers-writer lock with writer preference) for processes that measure
- * micro-kernels on one device. Correctness checks share the device. Timing has the device
+ * micro-kernels on one device. Correctness checks share the device. Timing uses the device
  * exclusively, because other work on the device changes the times. Compilation takes no lock.
  *
- * The lock is released when the owner's process ends, for whatever reason. A process that waits for
+ * The lock is released when the owner's process ends, for any reason. A process that waits for
  * exclusive access goes before processes that have not yet started to share. Each process first
  * checks and then times. So the checks overlap, and the timings run one after the other. trial.c
  * takes the locks.

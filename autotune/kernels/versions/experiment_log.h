@@ -70,7 +70,8 @@ typedef struct mgl_op_share {
     char op[MGL_EXPERIMENT_LOG_NAME + 1];
     double us, floor_us; /* per token; floor_us 0: unknown */
     double share;        /* share of the op in the time of all ops */
-    double gain;         /* share of the total time that is saved if the op runs at its floor */
+    double gain;         /* share of the total time that is saved if the op runs at its floor: 0.1
+                          * is 10 % */
     int reverts;         /* changes in a row that were not kept */
     mgl_op_state state;
 } mgl_op_share;
