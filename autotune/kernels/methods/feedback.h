@@ -43,10 +43,11 @@ typedef struct mgl_feedback_call {
 } mgl_feedback_call;
 
 typedef struct mgl_feedback_options {
-    const char *model;         /* model name of the endpoint */
-    const char *system, *task; /* system: the role and the contract; task: the task without attempts */
-    int calls;                 /* 0: MGL_FEEDBACK_CALLS */
-    uint64_t seed;             /* seeds the delimiters around quoted data */
+    const char *model; /* model name of the endpoint */
+    const char *system,
+        *task;     /* system: the role and the contract; task: the task without attempts */
+    int calls;     /* 0: MGL_FEEDBACK_CALLS */
+    uint64_t seed; /* seeds the delimiters around quoted data */
     mgl_evaluator evaluator;
     void (*on_call)(void *user, const mgl_feedback_call *call); /* may be NULL */
     void *user;
