@@ -4,7 +4,7 @@
  *
  *     versions of a unit    kernels/UNIT/objects/ID.json   megalith.version/1      version.h
  *     the open work         kernels/UNIT/work.json         megalith.work/1         kernel_session.h
- *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (no reader)
+ *     calls of a model      kernels/UNIT/calls/N.json      megalith.call/1         (read by people)
  *     experiment log        kernels/experiment_log.json    megalith.experiment_log/1
  *                                                                                  experiment_log.h
  *     promoted texts        overlay/ID.cuh, manifest.json  megalith.overlay/1      overlay.h

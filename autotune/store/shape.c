@@ -56,8 +56,8 @@ static void print_rope(const mgl_rope *rope, int32_t half, mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
-/* Writes the architecture whose models have these biases and norms, and its flags for optional
- * biases. */
+/* Writes the architecture name whose models have these biases and norms, and the flags of its
+ * optional biases. */
 static void print_family(unsigned extras, mgl_json_out *out)
 {
     const bool qkv = extras & MGL_EXTRA_QKV_BIAS, o = extras & MGL_EXTRA_O_BIAS;

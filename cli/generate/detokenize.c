@@ -24,7 +24,7 @@ MGL_CLI_OPTIONS(DETOKENIZE_OPTIONS)
 typedef struct id_lists {
     mgl_ids *lists; /* (count) */
     size_t count;
-    bool nested; /* from an array of arrays, or several lines */
+    bool nested; /* the input is an array of arrays, or several lines */
 } id_lists;
 
 static void clear_lists(id_lists *lists)

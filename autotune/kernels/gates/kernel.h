@@ -51,7 +51,7 @@ typedef struct mgl_kernel_resources {
     int64_t global, constant;
 } mgl_kernel_resources;
 
-/* If zero: all gates, for sm_90a. */
+/* Options of the gates. A zeroed struct selects all gates, for sm_90a. */
 typedef struct mgl_kernel_options {
     const char *arch;        /* NULL: "sm_90a" */
     bool no_compile;         /* ends after the scan */
@@ -66,13 +66,12 @@ typedef struct mgl_kernel_result {
                                 * "<CODE> at <file>:<line>: <what>" */
     char hash[MGL_SHA256_HEX]; /* hash of the text without comments and layout */
     bool compiled;
-    char not_compiled[400]; /* the reason if it passed the scan and was not compiled; "":
-                             * compiled */
+    char not_compiled[400]; /* why a text that passed the scan was not compiled; "": compiled */
     double compile_s;
     mgl_kernel_resources resources; /* set if compiled */
     char *ptx;                      /* (ptx_length) owned; NULL: none */
     size_t ptx_length;
-    char *own_ptx; /* (own_ptx_length) of the unit's original text; owned; NULL: not compiled */
+    char *own_ptx; /* (own_ptx_length) PTX of the unit's original text; owned; NULL: not compiled */
     size_t own_ptx_length;
 } mgl_kernel_result;
 

@@ -26,7 +26,7 @@ void mgl_kernel_view_clear(mgl_kernel_view *view);
 /* The first line of a region, from 1. */
 int mgl_kernel_view_line(const mgl_kernel_view *view, mgl_kernel_region region);
 
-/* Members of an object. */
+/* Write members of the open object. */
 void mgl_kernel_put_units(mgl_json_out *out);
 void mgl_kernel_put_view(mgl_json_out *out, const mgl_kernel_view *view);
 

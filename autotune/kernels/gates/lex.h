@@ -54,6 +54,7 @@ mgl_status mgl_lex(const char *text, size_t length, mgl_tokens *out, mgl_scan_fa
 bool mgl_tokens_add(mgl_tokens *tokens, const mgl_token *token);
 void mgl_tokens_clear(mgl_tokens *tokens);
 
-bool mgl_token_is(const mgl_token *token, const char *text); /* of any kind */
+bool mgl_token_is(const mgl_token *token, const char *text); /* compares the text of a token of any
+                                                              * kind */
 
 #endif

@@ -367,7 +367,7 @@ static void set_up(mgl_kernel_session *b)
                          .user = b};
 }
 
-/* Allows one process at a time. The lock is released when its owner ends, for whatever reason. */
+/* Allows one process at a time. The lock is released when its owner ends for any reason. */
 static mgl_status take_lock(mgl_kernel_session *b, mgl_error *err)
 {
     char path[PATH_MAX];

@@ -8,7 +8,8 @@
 #include "autotune/kernels/trial/evaluate.h"
 #include "autotune/kernels/versions/experiment_log.h"
 
-/* If zero: the user's folders, no device, and all gates before the device. */
+/* Options of a kernel store. A zeroed struct selects the user's folders, no device, and all gates
+ * before the device. */
 typedef struct mgl_kernel_store_options {
     const char *folder;          /* folder of all kernel sessions; NULL: the user's */
     const char *transformations; /* a folder; NULL: the user's */
@@ -44,7 +45,7 @@ mgl_status mgl_kernel_store_record(const char *given, const char *folder,
 /* The transformations of a folder, or the user's for NULL; release with mgl_library_clear. */
 mgl_status mgl_kernel_store_library(const char *folder, mgl_library *out, mgl_error *err);
 
-/* Options to begin a work; if zero, no work is begun. */
+/* Options to begin a work. A zeroed struct begins no work. */
 typedef struct mgl_kernel_store_begin_options {
     const char *transformation; /* name */
     const char *task, *region;  /* free text; the region is "device" if NULL */

@@ -49,12 +49,12 @@ const char *mgl_transform_why(const mgl_step_report *step);
 
 /* ---- members of an object -------------------------------------------------------------------- */
 
-/* The transformations and scripts of a library, without the passes. */
+/* Writes the transformations and scripts of a library, without the passes. */
 void mgl_transform_put_library(const mgl_library *library, mgl_json_out *out);
 /* Writes the whole file. May be called only once, because it moves the texts out of the tree. */
 void mgl_transform_put(const mgl_transform *transform, mgl_json_out *out);
 void mgl_transform_put_checked(const mgl_transform_checked *checked, mgl_json_out *out);
-/* An element of an array. */
+/* Writes a step as an element of the open array. */
 void mgl_transform_put_step(const mgl_step_report *step, mgl_json_out *out);
 void mgl_transform_put_result(const mgl_script_engine_result *result, mgl_json_out *out);
 
