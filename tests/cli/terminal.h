@@ -13,7 +13,7 @@ enum { SCREEN_ROWS = 64, SCREEN_COLUMNS = 256 };
 
 typedef struct terminal {
     int master, slave; /* the master side; the program's side, -1: closed */
-    char *bytes;       /* (length) all output, */
+    char *bytes;       /* (length) all output, 0-terminated */
     size_t length;
     char screen[SCREEN_ROWS][SCREEN_COLUMNS + 1]; /* lines without trailing blanks */
 } terminal;

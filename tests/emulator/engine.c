@@ -31,7 +31,7 @@ emu_engine emu = {.random = 1};
 emu_thread *emu_self;
 
 static struct {
-    char **at; /* stacks, reused by */
+    char **at; /* stacks, kept for the next launch */
     size_t count, used;
 } stacks;
 static bool deadlock_expected, uneven;

@@ -72,7 +72,7 @@ typedef struct emu_warp {
     struct emu_block *block;
     int number;     /* index in its block */
     uint32_t ready; /* (lane) EMU_READY */
-    int live;       /* lanes that are not gone */
+    int live;       /* lanes that have not ended */
     int meeting;    /* lanes that wait for the others */
     int asleep;     /* lanes */
     int turns;      /* collective operations left before another warp runs */
@@ -91,7 +91,7 @@ typedef struct emu_block {
     unsigned char *memory; /* mapping that contains the shared memory */
     size_t memory_bytes;
     unsigned char *shared;
-    int number, live;          /* lanes that are not gone */
+    int number, live;          /* lanes that have not ended */
     int arrived[EMU_BARRIERS]; /* lanes at bar.sync */
     uint64_t stretch_end;      /* step at which other warps become slow */
 } emu_block;

@@ -46,7 +46,7 @@ static float *element_of(float d[M][N], int lane, int i)
 /* A row of D or B as one vector of the compiler: products take most of the emulator's time. */
 typedef float row_of_n __attribute__((vector_size(N * sizeof(float))));
 
-/* Each sum in the order of k. */
+/* Adds each sum in the order of k. */
 static void multiply(emu_warp *warp, bool bf16)
 {
     float a[M][K], b[K][N], d[M][N];
@@ -94,7 +94,7 @@ static uint64_t sum_of(const emu_warp *warp, uint64_t descriptor, int columns)
     return sum;
 }
 
-/* Each sum in the order of k. */
+/* Adds each sum in the order of k. */
 static void multiply_warpgroup(emu_warp *warp)
 {
     const emu_lane *first = &warp->lanes[0];

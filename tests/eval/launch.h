@@ -19,7 +19,7 @@ void launch_close(struct launch *l);
 
 /* Release with mgl_trace_free. */
 mgl_trace *launch_trace(const struct launch *l);
-/* The summary of a list; release with */
+/* The summary of a list; release with mgl_trace_summary_clear. */
 mgl_trace_summary launch_sum_up(const mgl_trace *trace, int list);
 
 #define near(a, b) ck_assert_double_eq_tol(a, b, 1e-6)

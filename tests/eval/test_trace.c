@@ -16,7 +16,7 @@ enum {
     SLOT = 1000,
     SLOTS = 4 + 7 * LAYERS, /* enter, embed, 7 steps per layer, head, sample */
     EPOCH = SLOT * SLOTS,
-    GO = 100, /* times within the slot; begin */
+    GO = 100, /* times within the slot; begin is 0 */
     INPUT = 300,
     PRODUCTS = 700,
     END = 900,

@@ -231,7 +231,7 @@ END_TEST
 typedef struct ear {
     int starts, trials, ends;
     int64_t last;       /* number of the last trial */
-    mgl_cancel *cancel; /* sets the switch at trial `until`; 0: */
+    mgl_cancel *cancel; /* set at trial `until`; 0: never */
     int64_t until;
     bool spoken; /* every trial had an outcome, every event a text */
 } ear;

@@ -88,7 +88,7 @@ START_TEST(a_reply_as_text)
     mgl_request whole = story;
     pieces all = {.most = 99}, some = {.most = 3};
     char *text;
-    whole.max_tokens = 80; /* up to the end token, which */
+    whole.max_tokens = 80; /* up to the end token, which has no text */
     ck_assert_int_eq(mgl_tokenizer_open(model_path("tales-5m"), &tokenizer, &err), MGL_OK);
     ck_assert_int_eq(
         mgl_model_generate_text(model, tokenizer, &whole, take_piece, &all, &result, &err), MGL_OK);

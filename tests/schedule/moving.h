@@ -1,4 +1,4 @@
-/* Helpers of the tests of moves: programs to move in, and moves of each kind. */
+/* Helpers of the tests of moves: programs to edit, and moves of each kind. */
 #ifndef MGL_TESTS_SCHEDULE_MOVING_H
 #define MGL_TESTS_SCHEDULE_MOVING_H
 
@@ -7,17 +7,17 @@
 
 enum { MOVED_VARIANTS = 11, SMALL = 8 /* the first ones are */ };
 
-/* A small model of three layers, that most variants are of. */
+/* A small model of three layers, which most test variants use. */
 extern const shape three;
 
-/* What a test moves in, between start and finish. */
+/* Source of the programs of a test, between start and finish. */
 extern mgl_graph *graph;
 extern mgl_program *program;
 
 void start(int variant);
 void finish(void);
 
-/* Fails the test where they cannot be read. Release with mgl_moves_clear. */
+/* Parses moves; the test fails if they are invalid. Release with mgl_moves_clear. */
 mgl_moves moves_of(const char *text);
 
 #define EACH_KIND                                                                                  \

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-/* ---- weights, columns and edges ------------------------------------------------------------- */
+/* ---- weights, columns and edges -------------------------------------------------------------- */
 
-/* Counts the rows of a segment in `seen` (rows of its tensor). */
+/* Counts the rows of a segment in `seen`, which has an entry per row of the tensor. */
 static void see(const mgl_program_tensor *tensor, const mgl_segment *s, unsigned char *seen)
 {
     NEED(s->col_lo == 0);
@@ -20,8 +20,8 @@ static void see(const mgl_program_tensor *tensor, const mgl_segment *s, unsigned
         seen[r]++;
 }
 
-/* Every row of every weight that is streamed stands on one tape, once; the embedding of an untied
- * model and the norms on none. */
+/* Every row of every streamed weight is on exactly one tape, once. The embedding of an untied model
+ * and the norms are on none. */
 static void check_weights(const mgl_program *p, bool tied)
 {
     unsigned char **seen = calloc((size_t)p->tensor_count, sizeof *seen);
@@ -45,7 +45,7 @@ static void check_weights(const mgl_program *p, bool tied)
     free(seen);
 }
 
-/* Segments stand one behind the other, in the order of the tasks; then less than a page of pad. */
+/* Segments are contiguous in the order of the tasks; less than a page of padding follows. */
 static void check_tapes(const mgl_program *p)
 {
     for (int q = 0; q < p->queue_count; q++) {
@@ -65,7 +65,7 @@ static void check_tapes(const mgl_program *p)
     }
 }
 
-/* The step that a task with segments belongs to, and its layer (0 for the head). */
+/* The step and the layer (0 for the head) of a task with segments. */
 static mgl_step step_of(const mgl_program *p, const mgl_task *task, int *layer)
 {
     const char *name = p->tensors[p->segments[task->segments.first].tensor].name;
@@ -81,8 +81,8 @@ static mgl_step step_of(const mgl_program *p, const mgl_task *task, int *layer)
     return !strcmp(name, "o") ? MGL_STEP_O : MGL_STEP_DOWN;
 }
 
-/* Row groups of each (layer, step) differ by at most one over the queues that the config names, and
- * the others have none. */
+/* The row groups of each (layer, step) differ by at most one among the queues that the config
+ * names; other queues have none. */
 static void check_shares(const mgl_program *p, const mgl_schedule_config *config)
 {
     int layers = p->geometry.layers;
@@ -96,7 +96,7 @@ static void check_shares(const mgl_program *p, const mgl_schedule_config *config
                 continue;
             mgl_step step = step_of(p, task, &layer);
             int64_t *cell = &groups[(layer * MGL_STEP_COUNT + (int)step) * p->queue_count + q];
-            NEED(*cell == 0); /* one task a (queue, step) */
+            NEED(*cell == 0); /* one task per (queue, step) */
             for (int k = 0; k < task->segments.count; k++) {
                 int64_t rows = mgl_segment_rows(&p->segments[task->segments.first + k]);
                 *cell += (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
@@ -119,7 +119,7 @@ static void check_shares(const mgl_program *p, const mgl_schedule_config *config
     free(groups);
 }
 
-/* The columns of the output are the rows of the segments. */
+/* The output's columns are the rows of the segments. */
 static void check_columns(const mgl_program *p)
 {
     for (int i = 0; i < p->task_count; i++) {
@@ -153,8 +153,8 @@ static void check_regions(const mgl_program *p)
     }
 }
 
-/* Every wait is a join on all signals of its counter, but for the epoch edge; no counter is left
- * without signals. */
+/* Every wait waits for all signals of its counter (a join), except at the epoch edge. Every counter
+ * has signals. */
 static void check_edges(const mgl_program *p)
 {
     int *signals = calloc((size_t)p->counter_count, sizeof *signals);
@@ -178,19 +178,19 @@ int count_of(const mgl_program *p, mgl_op op)
     return n;
 }
 
-/* Merges of a layer, where they have no queues of their own: of as many heads as the warps merge at
- * once, 32 dimensions each, and of no more than a kv head has. */
+/* Checks the merges of a layer without queues of their own: each has at most the heads that the
+ * warps merge at once (32 dimensions each), and at most those of a kv head. */
 static int merges_of(const mgl_program *p)
 {
     const mgl_geometry *m = &p->geometry;
-    int warps = strcmp(p->target.arch, "cpu") ? p->exec.warps : 8; /* the config's */
+    int warps = strcmp(p->target.arch, "cpu") ? p->exec.warps : 8; /* the config's number */
     int heads = warps / ((m->head_dim + 31) / 32), group = m->heads / m->kv_heads;
     heads = heads < 1 ? 1 : heads < group ? heads : group;
     return (m->heads + heads - 1) / heads;
 }
 
-/* Each queue opens with enter; sample stands once, as the last task of queue 0; attention has one
- * task a (layer, kv head, split). */
+/* Each queue begins with enter. sample occurs once, as the last task of queue 0. Attention has one
+ * task per (layer, kv head, split). */
 static void check_tasks(const mgl_program *p, int splits)
 {
     int heads = p->geometry.layers * p->geometry.kv_heads;
@@ -206,9 +206,9 @@ static void check_tasks(const mgl_program *p, int splits)
     ck_assert_int_eq(count_of(p, MGL_OP_MERGE), splits > 1 ? p->geometry.layers * merges_of(p) : 0);
 }
 
-/* ---- flags ---------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
-/* Columns of a range within its dimension. */
+/* The columns of a range, resolved within its dimension. */
 static void bounds_of(const mgl_program *p, const mgl_region *region, int dim, int64_t *lo,
                       int64_t *hi)
 {
@@ -218,7 +218,7 @@ static void bounds_of(const mgl_program *p, const mgl_region *region, int dim, i
     *hi = rows ? p->buffers[region->buffer].extents[dim].count : range->hi;
 }
 
-/* Counts every element of a region in `seen`, whose buffer has rank 2 or 4. */
+/* Counts every element of a region in `seen`; the buffer has rank 2 or 4. */
 static void count_elements(const mgl_program *p, const mgl_region *region, unsigned char *seen)
 {
     const mgl_buffer *b = &p->buffers[region->buffer];
@@ -242,7 +242,7 @@ static int64_t elements_of(const mgl_buffer *b)
     return n;
 }
 
-/* Every element of a flagged buffer is written by one task and cleared by one. */
+/* One task writes each element of a flagged buffer, and one task clears it. */
 static void check_words(const mgl_program *p)
 {
     for (int buffer = 0; buffer < p->buffer_count; buffer++) {
@@ -266,8 +266,8 @@ static void check_words(const mgl_program *p)
     }
 }
 
-/* Regions of a flagged buffer are whole granules of 16 bytes, and flagged but for those of clear.
- */
+/* Regions of a flagged buffer are whole granules of 16 bytes, and have the flag mark except those
+ * of clear. */
 static void check_flagged(const mgl_program *p)
 {
     for (int t = 0; t < p->task_count; t++) {
@@ -294,7 +294,7 @@ static bool waits_for(const mgl_program *p, const mgl_task *task, int counter)
     return false;
 }
 
-/* Whether sample waits for all signals of the counter, or for a draw that does. */
+/* Whether sample waits for all signals of the counter, directly or through a draw. */
 static bool is_joined(const mgl_program *p, const mgl_task *sample, int counter)
 {
     bool joined = waits_for(p, sample, counter);
@@ -304,7 +304,7 @@ static bool is_joined(const mgl_program *p, const mgl_task *sample, int counter)
     return joined;
 }
 
-/* Only enter, draw and sample wait, and sample for the last task of every queue but its own. */
+/* Only enter, draw and sample wait; sample waits for the last task of every other queue. */
 static void check_epoch_edge(const mgl_program *p)
 {
     const mgl_task *sample = &p->tasks[p->queues[0].tasks.count - 1];

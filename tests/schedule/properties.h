@@ -4,24 +4,24 @@
 
 #include "lowering.h"
 
-/* An assertion for the inner loops: Check's own notes every one that holds, too, in a file. */
+/* An assertion for inner loops: Check's own assertions record each success, even in a file. */
 #define NEED(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
             ck_abort_msg("%s", #condition);                                                        \
     } while (0)
 
-/* Tasks of an op. */
+/* The number of tasks of an op. */
 int count_of(const mgl_program *p, mgl_op op);
 
-/* Of a program of the shape with so many splits: every weight row stands on one tape, once; shares
- * are even; columns, regions, edges and tasks are those of the model. */
+/* Checks a program of the shape with this number of splits: every weight row is on one tape, once;
+ * shares are even; columns, regions, edges and tasks are those of the model. */
 void check_all(const mgl_program *p, const shape *s, const mgl_schedule_config *config, int splits);
 
-/* Of a program that exchanges flags: its words are written, cleared and waited for. */
+/* Checks a program with flags: its words are written, cleared and waited for. */
 void check_flags(const mgl_program *p);
 
-/* The text of the program reads back as the same program, and is printed the same again. */
+/* Checks that the program's text parses to an equal program, which prints the same text. */
 void check_text(const mgl_program *p);
 
 #endif

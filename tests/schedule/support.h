@@ -9,24 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of a file of the source tree, with a 0 behind them; aborts the test when it cannot be
- * read. Release with mgl_text_clear. */
+/* Reads a file of the source tree and appends a 0 byte; the test aborts on an error. Release with
+ * mgl_text_clear. */
 mgl_text fixture(const char *path);
 
-/* Parses; a failure is the test's, with the message. */
+/* Parses a text; an error fails the test with its message. */
 mgl_program *parsed(const char *text, size_t length);
-/* Prints. Release with mgl_text_clear. */
+/* Prints a program. Release with mgl_text_clear. */
 mgl_text printed(const mgl_program *program);
 
-/* `text` with the first `from` replaced by `to`; the test fails when there is none. */
+/* Replaces the first `from` in `text` by `to`; the test fails if there is none. */
 mgl_text edited(const char *text, const char *from, const char *to);
 
-/* Calls `each` with every file of a folder of the source tree, in the order of their names. Answers
- * how many there were. */
+/* Calls `each` with every file of a folder of the source tree, in the order of names. Returns their
+ * number. */
 int each_file(const char *folder, void (*each)(const char *path, const char *name, void *user),
               void *user);
 
-/* Runs the suite; the exit status of the program. */
+/* Runs the suite. Returns the exit status of the program. */
 int run_suite(Suite *suite);
 
 #endif

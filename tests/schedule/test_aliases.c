@@ -1,5 +1,5 @@
-/* Old names of knobs, ops, variants, dimensions, units and words of the text form are read, and new
- * names are written. */
+/* Tests of old names: old names of knobs, ops, variants, dimensions, units and words of the text
+ * form are read, and new names are written. */
 #include "autotune/kernels/gates/unit.h"
 #include "autotune/kernels/methods/transformation.h"
 #include "base/aliases.h"
@@ -88,7 +88,7 @@ START_TEST(readers_take_both)
 }
 END_TEST
 
-/* Entries with old knobs, and their digests as they were published. */
+/* Tuned entries with old knob names, and their digests as published. */
 static const struct {
     const char *file, *digest;
 } published[] = {
@@ -128,7 +128,7 @@ static mgl_program *program_of(const char *path)
     return program;
 }
 
-/* The same program with the names of today and with published ones. */
+/* The same program with current names and with published names. */
 START_TEST(a_schedule_with_old_words_is_the_same)
 {
     mgl_program *old = program_of(MGL_SOURCE_DIR "/tests/schedule/golden/published/two_lists.mls");
@@ -147,7 +147,7 @@ START_TEST(a_schedule_with_old_words_is_the_same)
 }
 END_TEST
 
-/* A program of two lists whose second list declares `counters`. */
+/* A program with two lists whose second list declares `counters`. */
 static mgl_status parse_lists(const char *limits, const char *counters, mgl_error *err)
 {
     mgl_program *program = NULL;
@@ -183,7 +183,7 @@ START_TEST(both_words_are_an_error)
 }
 END_TEST
 
-/* A new name that is too long to be read again is not written. */
+/* A new name that would be too long to read is not written. */
 START_TEST(a_long_name_stays)
 {
     mgl_error err;
@@ -236,7 +236,7 @@ START_TEST(both_names_are_an_error)
 }
 END_TEST
 
-/* The key that a reader of stored JSON looks up. */
+/* The key that a reader of stored JSON searches for. */
 START_TEST(a_key_has_two_names)
 {
     static const struct {

@@ -8,10 +8,10 @@
 static const shape three_billion = {{3072, 28, 24, 8, 128, 8192, 128256, 1e-5F}, true};
 static const shape eight_billion = {{4096, 32, 32, 8, 128, 14336, 128256, 1e-5F}, false};
 
-/* A model whose layers are small. */
+/* A model with small layers. */
 static const shape latent = {{576, 30, 9, 3, 64, 1536, 49152, 1e-5F}, true};
 
-/* 128 of 132 queues have equal shares of all matrices of these models. */
+/* For these models, 128 of 132 queues have equal shares of all matrices. */
 START_TEST(flags_take_queues_that_divide_the_rows)
 {
     static const shape *const large[] = {&billion, &three_billion, &eight_billion};
@@ -29,8 +29,8 @@ START_TEST(flags_take_queues_that_divide_the_rows)
 }
 END_TEST
 
-/* Who attends: the first queue, how many that have a tape as well, and how many that do nothing
- * else. */
+/* The queues with attention: the first, the number that also have a tape, and the number with only
+ * attention. */
 struct attending {
     int first, beside, alone;
 };
@@ -50,8 +50,8 @@ static struct attending who_attends(const mgl_program *p)
     return found;
 }
 
-/* Attention gets queues of its own where that is worth more than their share of the rows, or else
- * the last ones, which the others may have left. */
+/* Attention gets separate queues if that is faster than giving them a share of the rows; otherwise
+ * the last queues, which may have fewer rows. */
 START_TEST(few_heads_have_queues_of_their_own)
 {
     static const struct {
@@ -76,8 +76,8 @@ START_TEST(few_heads_have_queues_of_their_own)
 }
 END_TEST
 
-/* Who merges splits in a layer: the first queue and the last, the heads of the first task, and
- * whether one of these queues has another task of the layer than clears. */
+/* The queues that merge splits in a layer: the first, the last, the heads of the first task, and
+ * whether one of them has other tasks of the layer except clears. */
 struct merging {
     int first, last, heads;
     bool beside;
@@ -114,9 +114,9 @@ static struct merging who_merges(const mgl_program *p)
     return found;
 }
 
-/* Merges have queues that have nothing else in a layer, where these are enough for two blocks of
- * dimensions a warp. Else they are where attention is: with heads of 128 dimensions, with a queue
- * too few, for several sequences, and where the config names attention's queues. */
+/* Merges get queues without other tasks in the layer if these suffice for two blocks of dimensions
+ * per warp. Otherwise merges are on attention's queues: with heads of 128 dimensions, with one
+ * queue too few, for several sequences, and if the config names attention's queues. */
 START_TEST(merges_have_queues_of_their_own)
 {
     static const struct {
@@ -146,7 +146,7 @@ START_TEST(merges_have_queues_of_their_own)
 }
 END_TEST
 
-/* What a queue's tasks are of: the residual stream, gate and up, qkv, attention. */
+/* Kinds of tasks of a queue: residual stream, gate and up, qkv, attention. */
 enum { RESIDUAL = 1, FFN = 2, QKV = 4, ATTENTION = 8 };
 
 static unsigned kinds_of(const mgl_program *p, int queue)
@@ -174,9 +174,9 @@ static unsigned kinds_of(const mgl_program *p, int queue)
     return kinds;
 }
 
-/* Where layers are small, no queue does all: some have the residual stream, the others gate and up,
- * and some of those qkv. Splits of attention stand beside qkv. Of a batch, with a small ring, few
- * queues, or where the config names queues, all do all. */
+/* With small layers, queues specialize: some have the residual stream, the others gate and up, and
+ * some of those qkv. Attention splits are beside qkv. For a batch, a small ring, few queues, or a
+ * config that names queues, all queues do everything. */
 START_TEST(small_layers_have_queues_of_each_role)
 {
     static const unsigned roles[4] = {RESIDUAL, FFN, FFN | QKV, ATTENTION};
@@ -188,7 +188,8 @@ START_TEST(small_layers_have_queues_of_each_role)
     } cases[] = {{&latent, 1, 64, 132, 0, 0, {18, 66, 30, 3}},
                  {&latent, 1, 64, 256, 0, 0, {18, 66, 30, 3}},
                  {&latent, 1, 64, 132, 120, 0, {0}},
-                 {&latent, 1, 64, 132, 0, 8, {0}}, /* 131,072 bytes; o and down have 135,168 */
+                 {&latent, 1, 64, 132, 0, 8, {0}}, /* 131,072 bytes per queue; o and down have
+                                                      135,168 */
                  {&latent, 1, 4096, 132, 0, 0, {18, 34, 30, 4}}, /* 32 more have a split, 9 merge */
                  {&latent, 2, 64, 132, 0, 0, {0}},
                  {&latent, 1, 64, 66, 0, 0, {0}},
@@ -222,7 +223,8 @@ static mgl_dtype dtype_of(const mgl_program *p, const char *buffer)
     ck_abort_msg("there is no buffer %s", buffer);
 }
 
-/* Each level of `narrow` exchanges one thing more in 16 bits; q, k and v stay f32. */
+/* Each level of exchange_precision exchanges one more kind of value in 16 bits; q, k and v stay
+ * f32. */
 START_TEST(exchange_precision_is_what_is_exchanged_in_16_bits)
 {
     static const char *const from_level[][2] = {{"l0.h", NULL}, {"l0.att", NULL}, {"l0.x", "l0.y"}};
@@ -244,7 +246,7 @@ END_TEST
 
 START_TEST(with_flags_the_ring_takes_what_is_there)
 {
-    /* bytes of a page, pages with counters and with flags of (227 - 24 - 16) KB */
+    /* page bytes; pages with counters, and with flags, in (227 - 24 - 16) KB */
     static const int wanted[][3] = {{16384, 8, 11}, {8192, 8, 23}, {2048, 8, 64}};
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
@@ -259,7 +261,7 @@ START_TEST(with_flags_the_ring_takes_what_is_there)
 }
 END_TEST
 
-/* exchange, splits and bytes by config; bytes on their way while an edge is waited for. */
+/* exchange, splits and bytes of the config; expected bytes in flight while an edge is waited for */
 static const struct {
     int exchange, splits, asked, pending_bytes;
 } waiting[] = {
@@ -283,7 +285,7 @@ START_TEST(splits_have_more_on_its_way_while_an_edge_is_waited_for)
 }
 END_TEST
 
-/* The splits that lowering chooses count: of 4,096 positions there are some, of 64 none. */
+/* The number of splits that lowering chooses: some for 4,096 positions, none for 64. */
 START_TEST(splits_that_are_chosen_have_more_on_its_way_too)
 {
     mgl_graph *graph = graph_of(&billion);
@@ -298,8 +300,8 @@ START_TEST(splits_that_are_chosen_have_more_on_its_way_too)
 }
 END_TEST
 
-/* exchange, sequences; rows, bytes of the stage: the ffn's values of a row of the 1B model take 16
- * KB, but 4 to 8 rows have 18 of 32 parts of them in registers. */
+/* exchange, sequences; expected rows and stage bytes. The ffn's values of a row of the 1B model
+ * take 16 KB, but for 4 to 8 rows, 18 of 32 parts are in registers. */
 static const struct {
     int exchange, sequences, rows, stage_bytes;
 } rooms[] = {
@@ -329,7 +331,7 @@ START_TEST(with_flags_rows_have_room_in_the_stage)
 }
 END_TEST
 
-/* What is exchanged, by default: target, dtype, hidden, first queue of o. */
+/* The default exchange: target, dtype, hidden, first queue of o. */
 static const struct {
     const char *target;
     mgl_dtype dtype;
@@ -360,7 +362,7 @@ START_TEST(flags_where_they_can_be)
 }
 END_TEST
 
-/* A shape in bf16, the first queue of `o`, and what the message says. */
+/* A shape in bf16, the first queue of `o`, and the error message. */
 static const struct {
     mgl_geometry geometry;
     int first;
@@ -392,8 +394,8 @@ START_TEST(flags_that_cannot_be_are_refused)
 }
 END_TEST
 
-/* On a GPU a second list of more rows than the first may have exchanges gamma-scaled values, or is
- * refused: target, dtype, the knob, the ffn's values; what the message says, or NULL. */
+/* On a GPU, a second list with more rows than the first list's maximum exchanges gamma-scaled
+ * values, or is rejected: target, dtype, the knob, the ffn's values; the message, or NULL. */
 static const struct {
     const char *target;
     mgl_dtype dtype;
@@ -425,7 +427,7 @@ START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
         ck_assert_int_eq(status, MGL_BAD_INPUT);
         ck_assert_str_eq(err.where, "second_rows");
         ck_assert_msg(strstr(err.message, lists[_i].says) != NULL, "%s", err.message);
-        if (!lists[_i].gamma_scaled) { /* the advice would be of no use */
+        if (!lists[_i].gamma_scaled) { /* the advice would not help */
             config.second_rows = 0;
             mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
             ck_assert_str_eq(err.where, "sequences");
@@ -442,8 +444,8 @@ START_TEST(many_rows_of_a_gpu_are_gamma_scaled)
 }
 END_TEST
 
-/* What is lowered has so many rows in its first list, and in its second, if it has one; few below
- * 0: it is refused. */
+/* Checks the rows of the first list, and of the second, if there is one; few < 0: lowering is
+ * rejected. */
 static void check_lists(const shape *of, const char *target_name, const mgl_lower_options *options,
                         const mgl_schedule_config *config, int first_rows, int second_rows)
 {
@@ -465,9 +467,9 @@ static void check_lists(const shape *of, const char *target_name, const mgl_lowe
     mgl_graph_free(graph);
 }
 
-/* More sequences than go the batch way have a second list that nobody has asked for, where weighed
- * values may be had: target, dtype, sequences, rows and pages of the config, the ffn's values, and
- * the rows of both lists; -1: as many sequences are refused. */
+/* More sequences than the batch variant supports get a second list by default, if gamma-scaled
+ * values are possible: target, dtype, sequences, rows and pages of the config, the ffn's values,
+ * and the rows of both lists; -1: rejected. */
 static const struct {
     const char *target;
     mgl_dtype dtype;
@@ -477,14 +479,15 @@ static const struct {
     {"sm_90a:4", MGL_BF16, 8, 0, 16384, 128, 16, 0},
     {"sm_90a:4", MGL_BF16, 9, 0, 16384, 128, 8, 64},
     {"sm_90a:4", MGL_BF16, 64, 0, 16384, 128, 8, 64},
-    {"sm_90a:4", MGL_BF16, 9, 12, 16384, 128, 12, 0}, /* the config says how many rows */
-    {"sm_90a:4", MGL_BF16, 16, 0, 512, 128, 16, 0},   /* no panel has such pages, */
-    {"sm_90a:4", MGL_BF16, 17, 0, 512, 128, -1, 0},   /* so the list is one that none takes */
-    {"sm_90a:4", MGL_BF16, 16, 0, 16384, 96, 16, 0},  /* ffn is not of whole pages, */
-    {"sm_90a:4", MGL_F32, 16, 0, 16384, 128, 16, 0},  /* nor are these dtypes weighed, */
+    {"sm_90a:4", MGL_BF16, 9, 12, 16384, 128, 12, 0}, /* the config sets the rows */
+    {"sm_90a:4", MGL_BF16, 16, 0, 512, 128, 16, 0},   /* no panel variant has this page size, */
+    {"sm_90a:4", MGL_BF16, 17, 0, 512, 128, -1, 0},   /* so no panel variant fits the list */
+    {"sm_90a:4", MGL_BF16, 16, 0, 16384, 96, 16, 0},  /* ffn is not a multiple of a page, */
+    {"sm_90a:4", MGL_F32, 16, 0, 16384, 128, 16, 0},  /* these dtypes have no gamma-scaled
+                                                         values, */
     {"sm_90a:4", MGL_F16, 16, 0, 16384, 128, 16, 0},
-    {"sm_80:4", MGL_BF16, 16, 0, 16384, 128, 16, 0}, /* nor has the target bulk copies, */
-    {"cpu:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},   /* and a CPU is as fast without */
+    {"sm_80:4", MGL_BF16, 16, 0, 16384, 128, 16, 0}, /* the target has no bulk copies, */
+    {"cpu:4", MGL_BF16, 16, 0, 16384, 128, 16, 0},   /* and a CPU gains nothing from it */
     {"sm_80:4", MGL_BF16, 17, 0, 16384, 128, -1, 0},
 };
 
@@ -501,9 +504,10 @@ START_TEST(many_sequences_have_a_second_list_unasked)
 }
 END_TEST
 
-/* So have fewer sequences of a model whose products do not all go the batch way with as many: the
- * values of an 8B ffn have no room beside weights. The first list has rows that are fast then: the
- * model, target, the knobs `weighed` and `narrow`, sequences, and the rows of both lists. */
+/* The same for fewer sequences of a model whose products do not all fit the batch variant: the
+ * values of an 8B ffn do not fit beside the weights. The first list then has rows of a fast
+ * variant. Model, target, the knobs gamma_scaled and exchange_precision, sequences, and the rows of
+ * both lists. */
 static const struct {
     const shape *model;
     const char *target;
@@ -511,7 +515,7 @@ static const struct {
     int first_rows, second_rows;
 } slow[] = {
     {&eight_billion, "sm_90a:132", 0, 1, 2, 2, 0},
-    {&eight_billion, "sm_90a:132", 0, 1, 4, 4, 0}, /* the skinny way */
+    {&eight_billion, "sm_90a:132", 0, 1, 4, 4, 0}, /* the skinny variant */
     {&eight_billion, "sm_90a:132", 0, 1, 5, 2, 64},
     {&eight_billion, "sm_90a:132", 0, 1, 8, 2, 64},
     {&eight_billion, "sm_90a:132", 0, 1, 9, 2, 64},
@@ -519,7 +523,7 @@ static const struct {
     {&eight_billion, "sm_80:108", 0, 1, 8, 8, 0},
     {&three_billion, "sm_90a:132", 0, 1, 8, 8, 0},
     {&three_billion, "sm_90a:132", 0, 1, 9, 8, 64},
-    {&three_billion, "sm_90a:132", 0, 0, 8, 2, 64}, /* f32 takes twice the room */
+    {&three_billion, "sm_90a:132", 0, 0, 8, 2, 64}, /* f32 takes twice the memory */
 };
 
 START_TEST(slow_rows_have_a_second_list_unasked)
@@ -536,9 +540,9 @@ START_TEST(slow_rows_have_a_second_list_unasked)
 }
 END_TEST
 
-/* A long prompt of one sequence is read in a second list that nobody has asked for, if the reply is
- * not so long that it loses more: the model, target, dtype, the config's rows, sequences, tokens of
- * prompt and reply (below 0: the cache has so many positions), and the rows of both lists. */
+/* A long prompt of one sequence gets a second list by default, unless the reply is so long that it
+ * loses more. Model, target, dtype, rows of the config, sequences, tokens of prompt and reply
+ * (below 0: the cache has this number of positions), and the rows of both lists. */
 static const struct {
     const shape *model;
     const char *target;
@@ -547,34 +551,36 @@ static const struct {
     int first_rows, second_rows;
 } prompts[] = {
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 0, 0, 1, 0},
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 291, 0, 1, 0},      /* 1.95 GB (1 - 1 / 32) a token, */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 292, 0, 1, 128},    /* of 2^39 */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 291, 0, 1, 0},      /* 1.95 GB (1 - 1 / 32) per
+                                                                    token, */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 292, 0, 1, 128},    /* compared with 2^39 */
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7439, 1, 128}, /* (1 - 1 / 32) 640 tokens, */
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7440, 1, 0},   /* one in 12 */
-    {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0},      /* the config says how many rows */
+    {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0},      /* the config sets the rows */
     {&billion, "sm_90a:132", MGL_BF16, 0, 2, 640, 0, 2, 0},
-    {&billion, "sm_90a:132", MGL_F16, 0, 1, 640, 0, 1, 0}, /* which has no gamma-scaled values, */
-    {&billion, "sm_80:108", MGL_BF16, 0, 1, 640, 0, 1, 0}, /* nor has the target bulk copies */
+    {&billion, "sm_90a:132", MGL_F16, 0, 1, 640, 0, 1, 0}, /* without gamma-scaled values, */
+    {&billion, "sm_80:108", MGL_BF16, 0, 1, 640, 0, 1, 0}, /* and the target has no bulk copies */
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 40, 0, 1, 0}, /* 13.96 GB */
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 1, 41, 0, 1, 128},
     {&eight_billion, "sm_90a:132", MGL_BF16, 0, 16, 2048, 128, 2, 64},
-    {&even, "sm_90a:4", MGL_BF16, 0, 1, 1 << 30, 0, 16, 0},     /* its ffn is not of whole pages */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 2000, -291, 1, 0}, /* the cache ends before, */
+    {&even, "sm_90a:4", MGL_BF16, 0, 1, 1 << 30, 0, 16, 0},     /* its ffn is not a multiple of a
+                                                                   page */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 2000, -291, 1, 0}, /* the cache ends earlier */
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 2000, -292, 1, 128},
 };
 
-/* No list that nobody has asked for takes a program away that there is without it: knobs;
- * sequences, prompt; rows of the first list, and of the second. */
+/* A default second list never prevents a program that is possible without it: knobs; sequences,
+ * prompt; rows of the first list, and of the second. */
 static const struct {
     int page_bytes, ring_pages, stage_bytes, exchange;
     int sequences, prompt;
     int first_rows, second_rows;
 } tight[] = {
-    {32768, 5, 0, 0, 5, 0, 5, 0}, /* no room for the table of more rows */
+    {32768, 5, 0, 0, 5, 0, 5, 0}, /* no memory for the table of more rows */
     {32768, 4, 0, 0, 5, 0, 2, 64},
     {16384, 10, 44032, 0, 1, 100000, 1, 0},
     {16384, 9, 44032, 0, 1, 100000, 1, 128},
-    {16384, 0, 0, MGL_EXCHANGE_COUNTERS, 5, 0, 16, 0}, /* which no row is fast with */
+    {16384, 0, 0, MGL_EXCHANGE_COUNTERS, 5, 0, 16, 0}, /* no row count is fast with this value */
     {16384, 0, 0, MGL_EXCHANGE_COUNTERS, 1, 100000, 16, 0},
     {0, 0, 0, 0, 5, 0, -1, 0},
 };
@@ -616,8 +622,8 @@ START_TEST(long_prompts_have_a_second_list_unasked)
 }
 END_TEST
 
-/* Of more sequences than the first list has rows, its stage has room for what goes the batch way,
- * and the block keeps more of its memory for the row table. */
+/* With more sequences than rows of the first list, its stage has memory for the rows of the batch
+ * variant, and the block reserves more memory for the row table. */
 START_TEST(many_sequences_leave_room_for_the_ring)
 {
     mgl_graph *graph = graph_of(&billion);
@@ -632,7 +638,7 @@ START_TEST(many_sequences_leave_room_for_the_ring)
     mgl_status status = mgl_schedule_lower(graph, &target, &options, &config, &p, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     ck_assert_int_eq(p->limits.rows, 8);
-    /* and what whole pages leave is the stage's too */
+    /* the rest after whole pages belongs to the stage too */
     const int room = (int)target.shared_bytes - mgl_shared_reserved(64) - 14 * 4096;
     ck_assert_int_eq(p->exec.ring_pages, room / 16384);
     ck_assert_int_eq(p->exec.stage_bytes,
@@ -664,7 +670,7 @@ START_TEST(what_the_settings_choose)
 }
 END_TEST
 
-/* What the config leaves open fits into the shared memory of every architecture. */
+/* Default values fit into the shared memory of every architecture. */
 START_TEST(the_default_ring_fits_every_target)
 {
     static const char *const names[] = {"cpu:1",      "sm_80:108",   "sm_86:84",   "sm_89:128",

@@ -20,7 +20,7 @@ static const mgl_geometry billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5F};
 
 enum { SEQUENCES = 4, CAPACITY = 32768 };
 
-/* A device of no name, so that what a real one's costs are fitted to changes no test. */
+/* A device without a name, so that fitted costs of real devices do not affect the tests. */
 static const mgl_costs device = {.bandwidth = 4690,
                                  .latency = 0.7,
                                  .issue = 0.28,
@@ -94,7 +94,7 @@ static mgl_cost cost_of(const mgl_program *program, const mgl_costs *costs, int 
     return cost;
 }
 
-/* The time of a token on so many queues. */
+/* The time of a token on this number of queues. */
 static double us_of(const mgl_geometry *geometry, int queues, int batch, double context)
 {
     mgl_program *program = lowered(geometry, queues);
@@ -153,9 +153,9 @@ START_TEST(steps_add_up)
 }
 END_TEST
 
-/* ---- the timeline --------------------------------------------------------------------------- */
+/* ---- the timeline ---------------------------------------------------------------------------- */
 
-/* Spans of one of the loads; released by the caller. */
+/* The spans of one of the loads; released by the caller. */
 static mgl_cost_span *timeline_of(int i, mgl_program **program, mgl_cost *cost)
 {
     mgl_error err = {0};
@@ -291,7 +291,7 @@ START_TEST(more_positions_take_longer)
 }
 END_TEST
 
-/* What attention takes longer must not come back where the memory has become idle meanwhile. */
+/* Longer attention must not be compensated by memory that became idle meanwhile. */
 START_TEST(a_few_more_positions_take_no_less)
 {
     static const mgl_geometry *const shapes[] = {&small, &billion};
@@ -306,8 +306,8 @@ START_TEST(a_few_more_positions_take_no_less)
 }
 END_TEST
 
-/* Of one row, long splits come on the tape: their bytes count once, wait for room in the ring, and
- * are gone through at the cache's pace; short ones do not. */
+/* With one row, long splits are read through the ring: their bytes count once, wait for space in
+ * the ring, and are processed at the cache's rate. Short splits are not. */
 START_TEST(long_splits_of_one_row_are_on_the_tape)
 {
     mgl_schedule_config config;
@@ -333,7 +333,7 @@ START_TEST(long_splits_of_one_row_are_on_the_tape)
 }
 END_TEST
 
-/* Splits of the program's attention. */
+/* The number of attention splits of the program. */
 static double splits_of(const mgl_program *program)
 {
     for (int i = 0; i < program->buffer_count; i++)
@@ -343,8 +343,8 @@ static double splits_of(const mgl_program *program)
     return 0;
 }
 
-/* Where the kernel's registers have no room any more, keys and values come on the tape: there the
- * time jumps, and beside it hardly changes. */
+/* If keys and values no longer fit in the kernel's registers, they are read through the ring: the
+ * time jumps there, and hardly changes otherwise. */
 START_TEST(splits_are_on_the_tape_from_where_the_kernel_has_them_there)
 {
     static const int head_dims[] = {32, 64, 96, 128};
@@ -400,7 +400,7 @@ START_TEST(more_queues_take_less)
 }
 END_TEST
 
-/* A model of a few KB: one queue alone has next to nothing to do. */
+/* A model of a few KB: a single queue has almost no work. */
 START_TEST(in_the_end_there_are_edges)
 {
     double few = us_of(&tiny, 8, 1, 0), many = us_of(&tiny, 128, 1, 0);
@@ -412,8 +412,7 @@ START_TEST(in_the_end_there_are_edges)
 }
 END_TEST
 
-/* ---- constants --------------------------------------------------------------------------------
- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 START_TEST(with_nothing_but_memory_it_is_the_floor)
 {
@@ -430,8 +429,8 @@ START_TEST(edges_alone_are_counted)
 {
     mgl_program *program = lowered(&small, 128);
     mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 1, .counter = 100};
-    /* into each layer and within it: attention has splits here, so qkv, attend, merge, o, gate/up
-     * and down; then into the head; then by counters to the draws and the sample */
+    /* counters into each layer and within it: attention has splits here, so qkv, attend, merge, o,
+     * gate/up and down; then into the head; then to the draws and the sample */
     mgl_cost cost = cost_of(program, &costs, 1, 0);
     ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 2 * 100, 1e-3);
     ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
@@ -467,8 +466,8 @@ enum {
 #include "schedule/cost/costs.def"
 };
 
-/* A program that meets every cost: pages that are asked for faster than they come, more of them in
- * flight than 64 KB, and products of which some have a variant and some are `general`. */
+/* A program that uses every cost: pages requested faster than they arrive, more than 64 KB of them
+ * in flight, and products with a variant and with `general`. */
 static mgl_program *lowered_to_meet_all(void)
 {
     mgl_schedule_config config;
@@ -482,7 +481,7 @@ static mgl_program *lowered_to_meet_all(void)
     return program;
 }
 
-/* A program whose second list, which has batches of more than two, multiplies panels. */
+/* A program whose second list, for batches of more than two, has panels. */
 static mgl_program *lowered_with_panels(void)
 {
     mgl_schedule_config config;
@@ -492,7 +491,7 @@ static mgl_program *lowered_with_panels(void)
     return lowered_with(&small, "sm_90a", 16, &config);
 }
 
-/* A program of one sequence, whose merges have queues of their own. */
+/* A program of one sequence, whose merges are on separate queues. */
 static mgl_program *lowered_with_merges_apart(void)
 {
     mgl_schedule_config config;
@@ -502,8 +501,8 @@ static mgl_program *lowered_with_merges_apart(void)
     return lowered_with(&billion, "sm_90a", 132, &config);
 }
 
-/* Rates make it faster and all else slower, and none has no effect. By much: what is a little later
- * may find the memory less busy. */
+/* A higher rate reduces the time, any other higher cost increases it, and each has an effect.
+ * Changes are large, because a small delay may meet less busy memory. */
 START_TEST(every_cost_counts)
 {
     static const char *const names[] = {
@@ -534,8 +533,7 @@ START_TEST(every_cost_counts)
 }
 END_TEST
 
-/* ---- extremes ---------------------------------------------------------------------------------
- */
+/* ---- extremes -------------------------------------------------------------------------------- */
 
 START_TEST(one_queue)
 {
@@ -566,7 +564,7 @@ START_TEST(an_empty_cache_is_not_read)
 }
 END_TEST
 
-/* The tasks of a model without their weights. */
+/* The time of a model's tasks without their weights. */
 START_TEST(tapes_without_bytes)
 {
     mgl_program *program = lowered(&small, 16);
@@ -603,8 +601,7 @@ START_TEST(rings_of_any_size)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static const struct {
     mgl_cost_load load;
@@ -661,8 +658,7 @@ START_TEST(without_memory)
 }
 END_TEST
 
-/* ---- speed ------------------------------------------------------------------------------------
- */
+/* ---- speed ----------------------------------------------------------------------------------- */
 
 /* A search calls the cost model often, so a prediction must be fast. The fastest of three runs
  * counts. */

@@ -18,7 +18,7 @@ static const mgl_geometry eight_billion = {4096, 32, 32, 8, 128, 14336, 128256, 
 
 enum { FEW = 4, MANY = 64, CAPACITY = 2048 };
 
-/* What a program is lowered from. */
+/* Options of lowering a program. */
 typedef struct lowering {
     const mgl_geometry *geometry;
     int queues, rows, second_rows, gamma_scaled, sequences, capacity;
@@ -51,7 +51,7 @@ static mgl_program *lowered(const lowering *of)
     return program;
 }
 
-/* Panels of heads of 64 and 128 dimensions; and, of few rows, the first list's products. */
+/* Cases: panels with head dimensions 64 and 128; and, for few rows, the first list's products. */
 static const lowering lowerings[] = {{&small, 16, FEW, MANY, 0, MANY, CAPACITY},
                                      {&wide, 132, FEW, 128, 0, MANY, CAPACITY},
                                      {&small, 7, 2, 16, 1, 16, CAPACITY}};
@@ -83,7 +83,7 @@ static mgl_cost cost_of_prompt(const mgl_program *program, const mgl_cost_prompt
     return cost;
 }
 
-/* Bytes of all weights that a list multiplies. */
+/* Bytes of all weights that a list reads. */
 static double weights_of(const mgl_program *list)
 {
     double bytes = 0;
@@ -92,7 +92,7 @@ static double weights_of(const mgl_program *list)
     return bytes;
 }
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 START_TEST(a_list_is_chosen_by_the_rows)
 {
@@ -105,7 +105,7 @@ START_TEST(a_list_is_chosen_by_the_rows)
 }
 END_TEST
 
-/* To the bit. */
+/* Bitwise equal. */
 START_TEST(the_first_list_costs_what_it_does_alone)
 {
     mgl_program *program = lowered(&lowerings[_i]);
@@ -181,7 +181,8 @@ START_TEST(the_same_numbers_every_time)
 }
 END_TEST
 
-/* ---- what it goes by ------------------------------------------------------------------------- */
+/* ---- dependence on the load
+ * ------------------------------------------------------------------- */
 
 START_TEST(more_rows_take_no_less)
 {
@@ -205,9 +206,9 @@ START_TEST(more_positions_take_longer)
 }
 END_TEST
 
-/* ---- prompts -------------------------------------------------------------------------------- */
+/* ---- prompts --------------------------------------------------------------------------------- */
 
-/* Logits of no row, and so no weights of the head. */
+/* No row has logits, so the head's weights are not read. */
 START_TEST(an_epoch_before_a_prompt_s_end_has_no_head)
 {
     mgl_program *program = lowered(&lowerings[0]);
@@ -221,7 +222,7 @@ START_TEST(an_epoch_before_a_prompt_s_end_has_no_head)
 }
 END_TEST
 
-/* Rows of one sequence have their positions in common. */
+/* Rows of one sequence share the cached positions. */
 START_TEST(a_prompt_reads_its_cache_once)
 {
     mgl_program *program = lowered(&lowerings[0]);
@@ -252,7 +253,7 @@ START_TEST(a_short_prompt_is_of_the_first_list)
 }
 END_TEST
 
-/* The us of a prompt of so many epochs of 128 tokens. */
+/* The predicted us of a prompt of this number of epochs of 128 tokens. */
 static double prompt_us(int epochs)
 {
     const lowering of = {&billion, 132, 0, 128, 0, 1, 128 * epochs + 1};
@@ -266,7 +267,7 @@ static double prompt_us(int epochs)
     return us;
 }
 
-/* The us of a step of so many sequences, in a second list of 64 rows behind a first one. */
+/* The predicted us of a step of this number of sequences, in a second list of 64 rows. */
 static double step_us(const mgl_geometry *model, int first_rows, int batch)
 {
     const lowering of = {model, 132, first_rows, 64, 0, 64, 33};
@@ -276,8 +277,9 @@ static double step_us(const mgl_geometry *model, int first_rows, int batch)
     return us;
 }
 
-/* paper/results/h200-prompts.json, h200-batches.json and h200-batches-8b.json, to which the costs
- * of panels are fitted: that they still give what was measured, not that they foretell anything. */
+/* Compares with paper/results/h200-prompts.json, h200-batches.json and h200-batches-8b.json, to
+ * which the costs of panels are fitted. The test shows that the fit still holds, not that it
+ * predicts new cases. */
 START_TEST(what_costs_of_panels_are_fitted_to)
 {
     ck_assert_int_eq(mgl_costs_find("NVIDIA H200", &device, NULL), MGL_OK);
@@ -299,7 +301,7 @@ END_TEST
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
-/* `room` of a program with so many rows and sequences. */
+/* Reason why a program with this number of rows and sequences does not fit the load. */
 static const struct {
     int rows, second_rows, sequences, batch;
     const char *message;

@@ -75,7 +75,7 @@ typedef struct corpus {
     bool schedule;
 } corpus;
 
-/* The two readers behind one signature. */
+/* Gives both readers the same signature. */
 static mgl_status read_file(const corpus *all, const char *path, mgl_error *err)
 {
     mgl_schedule_config config;

@@ -23,7 +23,7 @@ static bool is_same(const mgl_program *a, const mgl_program *b)
     return !memcmp(x, y, sizeof x);
 }
 
-/* The text with `from`, where it is a whole word, replaced by `to` everywhere but in strings. */
+/* Replaces `from`, if it is a whole word, by `to` everywhere except in strings. */
 static mgl_text renamed(const char *text, const char *from, const char *to)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -43,7 +43,7 @@ static mgl_text renamed(const char *text, const char *from, const char *to)
     return out;
 }
 
-/* A name of each kind, and the number of its line by blank lines and comments in front. */
+/* Renames one name of each kind, and shifts lines by blank lines and comments. */
 START_TEST(names_and_lines_do_not_count)
 {
     mgl_text text = {0};
@@ -83,7 +83,7 @@ static void expect_change(const char *what, int index)
     tried++;
 }
 
-/* Changes a field, looks, and changes it back. */
+/* Changes a field, checks that the digest changes, and restores it. */
 #define CHANGE(field, i)                                                                           \
     do {                                                                                           \
         program->field++;                                                                          \
@@ -227,10 +227,10 @@ START_TEST(every_field_counts)
 }
 END_TEST
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- value ----------------------------------------------------------------------------------- */
 
-/* It names programs in stores that live long: a change of it is a new version of the canonical
- * form. */
+/* The digest identifies programs in stores. If this value changes, the version of the canonical
+ * form must change. */
 START_TEST(the_golden_keeps_its_digest)
 {
     unsigned char digest[MGL_SHA256_BYTES];

@@ -75,7 +75,7 @@ START_TEST(expressions_have_values)
 }
 END_TEST
 
-/* Divisions by zero, and what 64 bits do not hold. */
+/* Divisions by zero, and values beyond 64 bits. */
 static const char *const without[] = {
     "1 / 0",
     "1 / zero",
@@ -140,7 +140,7 @@ START_TEST(errors_name_the_column)
 }
 END_TEST
 
-/* A term stands for its steps, as if it were in parentheses. A value's name hides a term's. */
+/* A term is evaluated as if its steps were in parentheses. A value's name hides a term's. */
 START_TEST(terms_are_names_of_expressions)
 {
     static const struct {
@@ -165,7 +165,7 @@ START_TEST(terms_are_names_of_expressions)
 }
 END_TEST
 
-/* Steps of terms count, so that a short text cannot be an expensive one. */
+/* The steps of terms count toward the limit, so that a short text cannot be expensive. */
 START_TEST(a_text_with_terms_is_bounded)
 {
     mgl_expression_term terms[8] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"},
@@ -183,7 +183,7 @@ START_TEST(a_text_with_terms_is_bounded)
 }
 END_TEST
 
-/* "1+1+1...": of so many numbers. */
+/* "1+1+1...", with this many numbers. */
 static mgl_status parse_sum(int count, mgl_expression *out)
 {
     char text[4 * MGL_EXPRESSION_STEPS] = "1";
@@ -196,7 +196,7 @@ START_TEST(a_text_is_bounded)
 {
     mgl_expression e;
     int64_t value;
-    const int most = (MGL_EXPRESSION_STEPS + 1) / 2; /* a step a number, and one an addition */
+    const int most = (MGL_EXPRESSION_STEPS + 1) / 2; /* one step per number, and one per addition */
     ck_assert_int_eq(parse_sum(most, &e), MGL_OK);
     ck_assert(mgl_expression_value(&e, values, &value));
     ck_assert_int_eq(value, most);

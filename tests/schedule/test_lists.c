@@ -36,7 +36,7 @@ START_TEST(the_text_goes_round)
 }
 END_TEST
 
-/* Limits that the validator refuses are printed as they are read. */
+/* Limits that the validator rejects are printed unchanged. */
 START_TEST(a_first_list_without_rows_goes_round)
 {
     static const char text[] =
@@ -78,7 +78,7 @@ START_TEST(the_second_list_sees_what_the_first_declares)
 }
 END_TEST
 
-/* A change in the second list alone makes another program. */
+/* A change in the second list alone gives another program. */
 START_TEST(the_second_list_counts)
 {
     mgl_program *a, *b;
@@ -96,7 +96,7 @@ START_TEST(the_second_list_counts)
 }
 END_TEST
 
-/* A buffer in pages is another buffer, and the text says so. */
+/* A paged buffer gives another program, and the text contains it. */
 START_TEST(pages_count)
 {
     mgl_program *a, *b;
@@ -140,7 +140,7 @@ START_TEST(joined_lists_have_all_tasks)
 }
 END_TEST
 
-/* The same rows of the same tensor, by the tape and the byte. */
+/* The segments have the same rows of the same tensor, at the same tape and byte. */
 START_TEST(segments_lie_where_the_first_list_has_them)
 {
     mgl_text text = fixture("tests/validator/cases/accept_many_parts.mls");

@@ -15,7 +15,7 @@ static const shape uneven = {{40, 2, 3, 1, 20, 500, 1213, 1e-6F}, false};
 static const shape wide = {{96, 2, 8, 8, 32, 64, 300, 1e-5F}, false};
 static const shape *const shapes[] = {&even, &uneven, &wide};
 
-/* ---- the tests ------------------------------------------------------------------------------ */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 START_TEST(every_queue_count)
 {
@@ -64,7 +64,8 @@ START_TEST(splits_are_dealt_out)
 }
 END_TEST
 
-/* Tasks of attention per queue differ by at most one, and stay on the queues that are named. */
+/* The numbers of attention tasks per queue differ by at most one, and only the named queues have
+ * them. */
 START_TEST(attention_is_dealt_evenly)
 {
     mgl_graph *graph = graph_of(&wide);
@@ -79,7 +80,7 @@ START_TEST(attention_is_dealt_evenly)
             mgl_op op = p->tasks[p->queues[q].tasks.first + i].op;
             n += op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL;
         }
-        /* 8 heads x 5 splits x 2 layers = 80 tasks over 9 queues: 4 or 5 a layer */
+        /* 8 heads x 5 splits x 2 layers = 80 tasks over 9 queues: 4 or 5 per layer */
         if (q < 3 || q >= 12)
             ck_assert_int_eq(n, 0);
         else
@@ -90,12 +91,12 @@ START_TEST(attention_is_dealt_evenly)
 }
 END_TEST
 
-/* Merges of a layer, the heads of the largest, and how many of them are of two kv heads. */
+/* Merges of a layer, the heads of the largest, and the number of merges that span two kv heads. */
 struct merging {
     int merges, heads, crossing;
 };
 
-/* Adds a merge: its partials and its outputs are those of the same heads. */
+/* Adds a merge, whose inputs and outputs must be the same heads. */
 static void add_merge(const mgl_program *p, const mgl_task *task, unsigned char *seen,
                       struct merging *found)
 {
@@ -113,7 +114,7 @@ static void add_merge(const mgl_program *p, const mgl_task *task, unsigned char 
     found->crossing += lo / group != (hi - 1) / group;
 }
 
-/* Of a program of one layer that is split: every head is merged once. */
+/* In a program of one layer with splits, every head is merged once. */
 static struct merging merging_of(const mgl_program *p)
 {
     unsigned char seen[64] = {0};
@@ -127,9 +128,9 @@ static struct merging merging_of(const mgl_program *p)
     return found;
 }
 
-/* Heads as models of eight, three and one billion weights have them. 12 warps merge three heads,
- * which 32 is no multiple of. 8 warps merge one of 132 dimensions, which in bf16 (narrow 2) would
- * end within a granule: all of a kv head are merged. */
+/* Heads of models of eight, three and one billion parameters. 12 warps merge three heads, and 32 is
+ * not a multiple of 3. 8 warps merge one head of 132 dimensions, which in bf16 (exchange_precision
+ * 2) would end within a granule, so all heads of a kv head are merged together. */
 START_TEST(merges_have_as_many_heads_as_warps_merge_at_once)
 {
     static const struct {
@@ -179,8 +180,8 @@ START_TEST(automatic_splits_stay_in_range)
 }
 END_TEST
 
-/* 256 KB of keys and values of a kv head, of both sequences: 64 bytes a position and sequence here.
- * Beyond, a split for 344 positions of all sequences, and 32 at most. */
+/* 256 KB of keys and values of a kv head, for both sequences: 64 bytes per position and sequence
+ * here. Above that, one split per 344 positions of all sequences, at most 32. */
 START_TEST(few_positions_are_not_split)
 {
     static const int capacities[] = {2048, 2049, 4096}, splits[] = {1, 12, 24};
@@ -212,7 +213,7 @@ START_TEST(the_config_names_the_queues)
 }
 END_TEST
 
-/* A number of [lo, hi], deterministic. */
+/* A deterministic pseudorandom number in [lo, hi]. */
 static int draw(uint32_t *seed, int lo, int hi)
 {
     *seed = *seed * 1664525 + 1013904223;
@@ -250,7 +251,7 @@ START_TEST(any_shape_any_config)
 }
 END_TEST
 
-/* The same with flags, of widths that they allow. */
+/* The same with flags, and widths that flags allow. */
 START_TEST(any_shape_with_flags)
 {
     uint32_t seed = (uint32_t)_i + 1000;
@@ -280,7 +281,7 @@ START_TEST(any_shape_with_flags)
     check_flags(p);
     check_text(p);
     mgl_program_free(p);
-    /* for one sequence merges may have queues of their own */
+    /* for one sequence, merges may have separate queues */
     config.queues[MGL_STEP_ATTEND].first = config.queues[MGL_STEP_ATTEND].count = 0;
     p = lowered_for(1, graph, queues, &config, draw(&seed, 1, 4096));
     check_flags(p);
@@ -311,7 +312,7 @@ START_TEST(sample_waits_for_queues_without_a_head)
 }
 END_TEST
 
-/* In f32 flags are exchanged when they are asked for. */
+/* In f32, flags are used only on request. */
 START_TEST(flags_in_f32)
 {
     static const shape fours = {{20, 1, 3, 1, 4, 12, 41, 1e-5F}, true};
@@ -393,7 +394,8 @@ START_TEST(the_text_is_the_golden)
 }
 END_TEST
 
-/* capacity, sequences, first and count of the queues of `o`: each refused on 4 queues. */
+/* capacity, sequences, first queue and number of queues of `o`: each combination is rejected on 4
+ * queues */
 static const struct {
     int capacity, sequences, first, count;
     const char *where;
@@ -448,7 +450,8 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* A 1B model on 132 queues: its text is read in well under a second (sanitized builds: five). */
+/* Parsing the text of a 1B model on 132 queues takes well under a second (sanitized builds:
+ * five). */
 START_TEST(a_billion_weights)
 {
     mgl_graph *graph = graph_of(&billion);

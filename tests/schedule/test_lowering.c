@@ -13,10 +13,10 @@
 static const char *const rows[] = {MGL_LOWERINGS(X)};
 #undef X
 
-/* Four layers of an 8B model, whose ffn is too wide for some rows of one list. */
+/* Four layers of an 8B model, whose ffn is too wide for some rows of a single list. */
 static const shape wide = {{4096, 4, 32, 8, 128, 14336, 1000, 1e-5F}, false};
 
-/* What is lowered, with the default config. */
+/* The cases, lowered with the default config. */
 static const struct {
     const shape *of;
     const char *target;

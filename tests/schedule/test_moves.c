@@ -48,7 +48,7 @@ static void expect_accepted(const mgl_program *p, const char *what)
     mgl_verdict_clear(&verdict);
 }
 
-/* ---- texts ---------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 START_TEST(canonical_texts_print_as_they_are)
 {
@@ -120,7 +120,7 @@ START_TEST(wrong_texts_say_where_and_why)
 }
 END_TEST
 
-/* Any beginning of a text, and any one byte of it changed, is read or refused. */
+/* Every prefix of a text, and every change of one byte, is parsed or rejected. */
 START_TEST(damaged_texts_end_well)
 {
     const size_t length = sizeof EACH_KIND - 1;
@@ -176,10 +176,10 @@ START_TEST(every_kind_has_a_sentence)
 }
 END_TEST
 
-/* ---- nothing, and back ---------------------------------------------------------------------- */
+/* ---- nothing, and back ----------------------------------------------------------------------- */
 
-/* No move gives the program itself; and so does one that moves nothing: the step is dealt as it
- * was. */
+/* An empty list of moves gives the same program, and so does a move that redistributes a step to
+ * its current queues. */
 START_TEST(no_moves_change_nothing)
 {
     start(_i);
@@ -190,7 +190,7 @@ START_TEST(no_moves_change_nothing)
 }
 END_TEST
 
-/* A tuned entry is named by what it makes, and not by what was moved in it. */
+/* The name of a tuned entry depends on its result, not on the moves. */
 START_TEST(a_moved_program_names_no_entry)
 {
     start(2);
@@ -206,7 +206,7 @@ START_TEST(a_moved_program_names_no_entry)
 }
 END_TEST
 
-/* The queue of sample. */
+/* The queue that runs sample. */
 static int queue_of_sample(const mgl_program *p)
 {
     for (int q = 0; q < p->queue_count; q++) {
@@ -217,7 +217,7 @@ static int queue_of_sample(const mgl_program *p)
     ck_abort_msg("no sample");
 }
 
-/* The move that takes another one back, where the move alone says it. */
+/* The inverse of a move, if it follows from the move alone. */
 static bool is_reversible(const mgl_move *move, mgl_move *back)
 {
     *back = *move;
@@ -259,7 +259,7 @@ START_TEST(a_move_and_its_inverse_change_nothing)
 }
 END_TEST
 
-/* Moves of the other kinds, each with one that takes it back. */
+/* Moves of the other kinds, each with its inverse. */
 START_TEST(pairs_of_moves_change_nothing)
 {
     static const char *const pairs[] = {
@@ -281,7 +281,7 @@ START_TEST(pairs_of_moves_change_nothing)
 }
 END_TEST
 
-/* What lowering names in a program of several rows by flags, but for the head. */
+/* The variants that lowering chooses for a program of several rows with flags, without the head. */
 static mgl_variant usual_variant(const mgl_task *task)
 {
     if (mgl_op_is_attention(task->op))
@@ -295,8 +295,8 @@ static const char *const kept_through[] = {
     "splits layer=1 from=0 to=5 count=4",     "counted layer=1 step=gate_up",
     "sets layer=all step=down count=3",       "sample to=2"};
 
-/* The head by a variant of somebody's own, all else as lowered: every task keeps its variant
- * through a move, if it still fits. */
+/* The head has a user's variant, all else is as lowered: every task keeps its variant through a
+ * move, if it still fits. */
 START_TEST(moved_tasks_keep_their_variants)
 {
     mgl_dimensions dimensions;
@@ -321,7 +321,7 @@ START_TEST(moved_tasks_keep_their_variants)
 }
 END_TEST
 
-/* Moves at once and one after the other. */
+/* Applying moves together equals applying them one by one. */
 START_TEST(moves_compose)
 {
     start(_i);
@@ -352,7 +352,7 @@ END_TEST
 
 /* ---- against lowering ------------------------------------------------------------------------ */
 
-/* Dealing all steps anew gives what lowering makes for these queues. */
+/* Redistributing all steps gives the same program as lowering for these queues. */
 START_TEST(dealing_is_that_of_lowering)
 {
     char text[400];
@@ -389,7 +389,7 @@ START_TEST(dealing_is_that_of_lowering)
 }
 END_TEST
 
-/* So does another number of splits, in all layers. */
+/* The same for another number of splits in all layers. */
 START_TEST(splits_are_those_of_lowering)
 {
     static const int exchanges[] = {1, 2};
@@ -418,7 +418,7 @@ START_TEST(splits_are_those_of_lowering)
 }
 END_TEST
 
-/* And where merges have queues of their own, which they keep. */
+/* Also if merges have separate queues, which they keep. */
 START_TEST(splits_beside_merges_apart_are_those_of_lowering)
 {
     mgl_schedule_config config;
@@ -436,7 +436,7 @@ START_TEST(splits_beside_merges_apart_are_those_of_lowering)
 }
 END_TEST
 
-/* On a CPU merges are as wide as lowering made them there. */
+/* On a CPU, merges keep the width that lowering chose. */
 START_TEST(splits_of_a_layer_are_taken_back)
 {
     static const char *const targets[] = {"cpu:12", "sm_90a:12"};
@@ -460,7 +460,7 @@ END_TEST
 
 /* ---- one by one ------------------------------------------------------------------------------ */
 
-/* Columns of the queue's nth task of the op. */
+/* The columns of the queue's nth task with this op. */
 static mgl_range columns_of(const mgl_program *p, int queue, mgl_op op, int nth)
 {
     const mgl_run run = p->queues[queue].tasks;
@@ -513,7 +513,7 @@ START_TEST(residual_rows_move_in_all_layers)
 }
 END_TEST
 
-/* All rows of a queue's head: sample hears of its end by another way. */
+/* Moves all rows of a queue's head, so that sample learns of its end through another counter. */
 START_TEST(a_queue_may_lose_its_head)
 {
     start(_i);
@@ -525,7 +525,7 @@ START_TEST(a_queue_may_lose_its_head)
 }
 END_TEST
 
-/* With what a head writes its columns go of all that it needs for penalties. */
+/* Moving a head moves the columns of all its penalty operands. */
 START_TEST(a_head_moves_with_its_penalties)
 {
     const mgl_target target = target_of(_i ? "sm_90a:6" : "cpu:6");

@@ -38,7 +38,7 @@ START_TEST(only_the_wanted_kinds_are_drawn)
 }
 END_TEST
 
-/* Most of what is drawn is worth a look, in programs of any kind. */
+/* Most random moves give valid programs, for programs of any kind. */
 START_TEST(most_draws_are_accepted)
 {
     start(_i);
@@ -65,8 +65,8 @@ END_TEST
 
 /* ---- programs of any kind -------------------------------------------------------------------- */
 
-/* Every kind of move, drawn and not, of a program that need not be safe, nor as lowering makes it.
- */
+/* Applies every kind of move, random and fixed, to a program that may be unsafe and was not
+ * lowered. */
 static void move_any(const mgl_program *p)
 {
     uint64_t state = 1;
@@ -85,7 +85,7 @@ static void move_any(const mgl_program *p)
     mgl_moves_clear(&moves);
 }
 
-/* The file as it is, and with every digit of it another one in turn. */
+/* The file unchanged, and with each digit changed in turn. */
 static void move_file(const char *path, const char *name, void *user)
 {
     mgl_text text = fixture(path);

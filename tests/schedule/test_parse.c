@@ -15,8 +15,8 @@
     "exec page 2048 ring 4 warps 8 stage 8192\n"                                                   \
     "types weights bf16 cache bf16\n"
 
-/* Whatever the bytes: a program that round trips, or one message with a place. The copy has exactly
- * the length, so that a sanitizer sees a read behind the end. */
+/* Any bytes give a program that round trips, or one error with a position. The copy has the exact
+ * length, so that a sanitizer detects a read past the end. */
 static bool survives(const char *bytes, size_t length)
 {
     char *copy = malloc(length ? length : 1);
@@ -161,7 +161,8 @@ START_TEST(strings_have_1024_bytes_at_most)
 }
 END_TEST
 
-/* 100,000 counters, each named in a task: a linear reader needs a fraction of a second. */
+/* 100,000 counters, each named in a task: a parser with linear time needs a fraction of a
+ * second. */
 START_TEST(names_are_found_in_constant_time)
 {
     mgl_text text = {0};

@@ -19,7 +19,7 @@ START_TEST(building_keeps_order_and_runs)
         mgl_program_add_tensor(p, "w", "model.w", mgl_weight_format_of(MGL_F32), 2, 8, 8), 0);
     ck_assert_int_eq(mgl_program_add_buffer(p, &buffer), 0);
     name[0] = 'y';
-    ck_assert_str_eq(p->buffers[0].name, "x"); /* a copy */
+    ck_assert_str_eq(p->buffers[0].name, "x"); /* a copy of the list */
     ck_assert_int_eq(mgl_program_add_counter(p, "c"), 0);
     for (int q = 0; q < 3; q++) {
         ck_assert_int_eq(mgl_program_add_queue(p), q);
@@ -109,7 +109,7 @@ START_TEST(operands_have_the_numbers_of_their_names)
 }
 END_TEST
 
-/* An extra input stands behind the other inputs, an output that is left out nowhere. */
+/* An extra input follows the other inputs. An omitted output has no index. */
 START_TEST(places_of_operands)
 {
     mgl_task task = {.op = MGL_OP_LINEAR_ADD, .in = {0, 2}, .out = {2, 1}};
@@ -154,7 +154,7 @@ START_TEST(bytes_of_a_segment)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mgl_program_tensor tensor = {.format.code = cases[i].code};
         mgl_program p = {.tensors = &tensor, .tensor_count = 1};
-        mgl_segment segment = {.layout = cases[i].layout, /* both of tensor 0 */
+        mgl_segment segment = {.layout = cases[i].layout, /* both segments are of tensor 0 */
                                .row_lo = 16,
                                .row_hi = 16 + cases[i].rows,
                                .col_hi = cases[i].cols};
@@ -179,7 +179,7 @@ START_TEST(splits_partition_the_positions)
 }
 END_TEST
 
-/* Splits 0 to U - 2 and the last one, U being those that are used. */
+/* Splits 0 to U - 2 and the last one; U splits are used. */
 START_TEST(splits_with_a_share_partition_the_positions)
 {
     enum { SHARE = 7 };
@@ -216,7 +216,7 @@ START_TEST(names_are_found_and_others_are_not)
         ck_assert_int_eq(mgl_names_find(&table, names[i], strlen(names[i])), i);
     ck_assert_int_eq(mgl_names_find(&table, "n3000", 5), -1);
     ck_assert_int_eq(mgl_names_find(&table, "n", 1), -1);
-    ck_assert_int_eq(mgl_names_find(&table, "n12x", 3), 12); /* the length counts */
+    ck_assert_int_eq(mgl_names_find(&table, "n12x", 3), 12); /* the length matters */
     mgl_names_clear(&table);
     ck_assert_int_eq(mgl_names_find(&table, "n0", 2), -1);
 }

@@ -34,7 +34,7 @@ START_TEST(a_run_is_a_warp_s_columns)
 }
 END_TEST
 
-/* The first blocks of all runs, then the second ones ... */
+/* The first blocks of all runs, then the second blocks, and so on. */
 START_TEST(every_warp_has_one_of_so_many_places)
 {
     for (int warp = 0; warp < 8; warp++)
@@ -53,8 +53,8 @@ START_TEST(a_block_has_sixty_four_bytes_of_each_row)
 }
 END_TEST
 
-/* Elements in order: columns of a row, rows of a group, blocks by place, tensors in turn, groups.
- */
+/* The order of elements: columns of a row, rows of a group, blocks by position, alternating
+ * tensors, groups. */
 START_TEST(every_weight_lies_once)
 {
     enum { BLOCKS = 5, COLUMNS = 4, TENSORS = 2, GROUPS = 3, WARPS = 2 };
@@ -69,7 +69,7 @@ START_TEST(every_weight_lies_once)
 }
 END_TEST
 
-/* Each value of a paged buffer has a place of its own, within the bytes of as many rows. */
+/* Each value of a paged buffer has its own place, within the bytes of the same number of rows. */
 START_TEST(pages_have_a_place_for_each_value)
 {
     static const int rows[] = {1, 6, 17, 64, 128};
@@ -90,8 +90,8 @@ START_TEST(pages_have_a_place_for_each_value)
 }
 END_TEST
 
-/* Quarters of one number of eight neighbouring rows are in different banks of shared memory, of
- * which there are 128 bytes. */
+/* The quarters with the same number of eight neighboring rows are in different banks of shared
+ * memory (128 bytes). */
 START_TEST(pages_are_free_of_conflicts)
 {
     for (int quarter = 0; quarter < 4; quarter++) {

@@ -49,7 +49,8 @@ START_TEST(no_newline_at_the_end_is_fine)
 }
 END_TEST
 
-/* The line of `text` that starts with `start`, from 1; the test fails when there is none. */
+/* The line number in `text`, from 1, of the line that starts with `start`; the test fails if there
+ * is none. */
 static int line_of(const char *text, const char *start)
 {
     int line = 1;
@@ -235,7 +236,7 @@ START_TEST(every_field_counts)
 }
 END_TEST
 
-/* A program whose only content is its eps. */
+/* A program with only a value of eps. */
 static float round_trip(float eps, char *shown, size_t size)
 {
     mgl_program *p = NULL;

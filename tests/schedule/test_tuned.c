@@ -46,7 +46,7 @@ static mgl_tuned entry_of(const char *json)
     return entry;
 }
 
-/* The entry with the first `from` replaced by `to`. */
+/* The entry with its first `from` replaced by `to`. */
 static mgl_tuned entry_with(const char *from, const char *to)
 {
     mgl_text json = edited(text, from, to);
@@ -55,7 +55,7 @@ static mgl_tuned entry_with(const char *from, const char *to)
     return entry;
 }
 
-/* One whose lowering is this one's and which has one move, "sample" to another queue. */
+/* An entry for the current version of lowering with one move: "sample" to another queue. */
 static mgl_tuned fitting_entry(void)
 {
     mgl_tuned entry = entry_with(MOVES, "\"sample to=3\"");
@@ -71,7 +71,7 @@ static mgl_text print(const mgl_tuned *entry)
     return out;
 }
 
-/* ---- the text ------------------------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 START_TEST(an_entry_is_read)
 {
@@ -113,7 +113,7 @@ START_TEST(what_is_printed_reads_back)
 }
 END_TEST
 
-/* The entry whose shape ends so. */
+/* The entry whose shape ends with this text. */
 static mgl_tuned entry_of_family(const char *end)
 {
     mgl_text moved = edited(text, MOVES, "\"sample to=3\"");
@@ -125,9 +125,9 @@ static mgl_tuned entry_of_family(const char *end)
     return entry;
 }
 
-/* What an entry says of biases and norms of q and k. */
+/* Forms of biases and norms of q and k in an entry. */
 static const struct {
-    const char *end; /* of the shape */
+    const char *end; /* extras of the shape */
     bool any;
     unsigned extras;
 } families[] = {
@@ -152,7 +152,7 @@ START_TEST(extras_are_read_and_printed)
 }
 END_TEST
 
-/* Each edit of the text is refused, with a message that names the file. */
+/* Each edit of the text is rejected, with a message that names the file. */
 static const struct {
     const char *from, *to, *says;
 } damages[] = {
@@ -264,9 +264,9 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* ---- what it is for ------------------------------------------------------------------------- */
+/* ---- matching -------------------------------------------------------------------------------- */
 
-/* What an entry is asked about. */
+/* The request that an entry is matched with. */
 typedef struct question {
     mgl_target target;
     const char *device;
@@ -337,9 +337,8 @@ START_TEST(it_fits_one_shape_and_one_version)
 }
 END_TEST
 
-/* An entry that names a model's extras is for models that have the same; one that does not, for
- * all.
- */
+/* An entry that names extras fits only models with the same extras; an entry without them fits
+ * all. */
 START_TEST(it_fits_one_family)
 {
     mgl_tuned entry = entry_of_family(families[_i].end);
@@ -354,7 +353,7 @@ START_TEST(it_fits_one_family)
 }
 END_TEST
 
-/* The digest of an entry that does not say is what it was before entries could. */
+/* The digest of an entry without extras is the same as before extras existed. */
 START_TEST(the_digest_tells_families_apart)
 {
     char digests[FAMILIES][MGL_SHA256_HEX];
@@ -378,7 +377,7 @@ START_TEST(capacities_recur)
 }
 END_TEST
 
-/* ---- replaying ------------------------------------------------------------------------------ */
+/* ---- replaying ------------------------------------------------------------------------------- */
 
 START_TEST(a_replay_is_lowering_and_moves)
 {
@@ -445,7 +444,7 @@ START_TEST(what_does_not_fit_is_refused)
 }
 END_TEST
 
-/* ---- the folder ----------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static char root[] = MGL_BINARY_DIR "/tuned-XXXXXX";
 
@@ -477,7 +476,7 @@ static void empty_folder(void)
     setenv("XDG_DATA_HOME", root, 1);
 }
 
-/* How many are shipped: they stand behind the user's. */
+/* The number of shipped entries, which come after the user's. */
 static size_t shipped(void)
 {
     const char *file;
@@ -519,7 +518,7 @@ START_TEST(damaged_files_are_named_and_left_out)
     write_entry("2.json", good.bytes);
     write_entry("3.json", "");
     snprintf(folder, sizeof folder, "%s/megalith/tuned/4.json", root);
-    ck_assert_int_eq(mkfifo(folder, 0600), 0); /* nobody waits for a writer */
+    ck_assert_int_eq(mkfifo(folder, 0600), 0); /* a pipe is not waited for */
     ck_assert_int_eq(mgl_tuned_load(&list, &notes, NULL), MGL_OK);
     ck_assert_uint_eq(list.count, shipped() + 1);
     ck_assert_ptr_nonnull(strstr(notes.bytes, "1.json"));
@@ -567,9 +566,9 @@ START_TEST(what_is_installed_is_read)
     mgl_tuned_list list;
     mgl_text path = {0}, notes = {0};
     mgl_tuned entry = fitting_entry();
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS); /* the folders are made too */
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS); /* creates the folders too */
     snprintf(wanted, sizeof wanted, "%s/megalith/tuned/even-4.json", root);
-    for (int i = 0; i < 2; i++) { /* the second takes the place of the first */
+    for (int i = 0; i < 2; i++) { /* the second replaces the first */
         mgl_error err = {0};
         entry.config.splits = 1 + i;
         mgl_status status = mgl_tuned_install(&entry, i ? &path : NULL, &err);
@@ -598,7 +597,7 @@ START_TEST(what_could_not_be_read_is_not_installed)
 }
 END_TEST
 
-/* Whatever fails, the entries that were read are whole, or there is an error. */
+/* After any failure, the entries read so far are complete, or there is an error. */
 START_TEST(loading_survives_every_failure)
 {
     mgl_tuned_list list;
@@ -630,9 +629,9 @@ START_TEST(loading_survives_every_failure)
 }
 END_TEST
 
-/* ---- those that are shipped ----------------------------------------------------------------- */
+/* ---- those that are shipped ------------------------------------------------------------------ */
 
-/* At each capacity that `run` may give it: accepted, and what its device can run. */
+/* At each capacity that `run` may use, the entry is accepted, and its device can run it. */
 static void replay_shipped(const mgl_tuned *entry, const mgl_graph *graph, int capacity)
 {
     mgl_error err = {0};
@@ -676,8 +675,8 @@ START_TEST(shipped_entries_replay)
 }
 END_TEST
 
-/* The entry of qwen2.5-0.5b was measured with the biases of the model: it fits the model with them,
- * and none of its sizes without. */
+/* The entry of qwen2.5-0.5b was measured with the model's biases: it fits the model with them, and
+ * not a model of the same size without them. */
 START_TEST(the_entry_of_qwen_is_of_the_model_with_its_biases)
 {
     const char *file, *json;
@@ -704,7 +703,7 @@ START_TEST(the_entry_of_qwen_is_of_the_model_with_its_biases)
 }
 END_TEST
 
-/* The same of one that is not shipped: what CI does with those that are. */
+/* The same check for an entry that is not shipped: CI runs it for the shipped ones. */
 START_TEST(entries_replay_at_every_step)
 {
     mgl_tuned entry = fitting_entry();

@@ -1,7 +1,7 @@
 /*
- * Tests that the expressions of variants.def have the values of their first forms, which had no
- * comparisons, remainders or terms: for many drawn dimensions, each need is the same number, and
- * each `when` is above 0 for the same dimensions.
+ * Tests that the expressions of variants.def still have the values of their first forms, which had
+ * no comparisons, remainders or terms. For many random dimensions, each requirement is the same
+ * number, and each `when` is above 0 for the same dimensions.
  */
 #include "support.h"
 
@@ -126,8 +126,8 @@ static int64_t pick(uint64_t *state, const int64_t *from, int count)
     return from[(*state >> 33) % (uint64_t)count];
 }
 
-/* Dimensions at and around the bounds of the table, of programs and of hostile ones. A product has
- * one part or two, and an epoch 1 row at least, or 3. */
+/* Random dimensions at and around the limits of the table and of programs. A product has one or two
+ * parts, and an epoch at least 1 or 3 rows. */
 static void draw(uint64_t *state, mgl_dimensions *d)
 {
     static const int64_t sizes[] =

@@ -10,9 +10,9 @@
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 
-/* ---- what a variant refuses ------------------------------------------------------------------ */
+/* ---- rejected tasks -------------------------------------------------------------------------- */
 
-/* One row by flags, with splits that the ring is worth. */
+/* One row with flags, with splits long enough for the ring. */
 static mgl_program *decoding(int count)
 {
     mgl_config model;
@@ -46,7 +46,7 @@ static int columns_of(const mgl_program *p, const mgl_task *product)
     return (int)(x->ranges[1].hi - x->ranges[1].lo);
 }
 
-/* Why a variant does not take a task; NULL: it does. */
+/* The reason why a variant does not fit a task; NULL: it fits. */
 static const char *fault_of(const mgl_program *p, const mgl_task *task, mgl_variant variant)
 {
     static mgl_variant_fault fault;
@@ -55,7 +55,7 @@ static const char *fault_of(const mgl_program *p, const mgl_task *task, mgl_vari
     return mgl_variant_takes_task(p, task, variant, &d, &fault) ? NULL : fault.text;
 }
 
-/* The near miss: a field at its least value is taken, at one step less it is not, and why. */
+/* Near misses: a field at its limit is accepted; one step less is rejected, with this reason. */
 #define NEAREST(p, task, variant, field, least, step, why)                                         \
     do {                                                                                           \
         const int kept = (p)->field;                                                               \
@@ -129,7 +129,7 @@ START_TEST(inputs_have_widths_and_formats)
     const mgl_task *task = task_of(p, MGL_OP_NORM_LINEAR);
     mgl_region *x = mgl_task_operand(p, task, MGL_PRODUCT_INPUT);
     mgl_buffer *buffer = &p->buffers[x->buffer];
-    buffer->dtype = MGL_BF16; /* of a norm, whose products have two parts */
+    buffer->dtype = MGL_BF16; /* with a norm, whose products have two parts */
     ck_assert_str_eq(fault_of(p, task, MGL_VARIANT_BATCH),
                      "takes x of f32, but the program's is bf16");
     ck_assert_ptr_null(fault_of(p, task, MGL_VARIANT_BY_ROWS));
@@ -270,8 +270,7 @@ START_TEST(architectures_are_numbers)
 }
 END_TEST
 
-/* ---- text and moves ----------------------------------------------------------------------------
- */
+/* ---- text and moves -------------------------------------------------------------------------- */
 
 START_TEST(every_pair_of_op_and_variant_goes_through_the_text)
 {
@@ -303,7 +302,7 @@ START_TEST(general_is_left_out)
 }
 END_TEST
 
-/* A variant of somebody's own stays where the task still fits it. */
+/* A user's variant stays while the task fits it. */
 START_TEST(mending_keeps_what_still_fits)
 {
     mgl_program *p = decoding(1);
@@ -334,8 +333,7 @@ static void expect_mended(mgl_program *p)
                       mgl_variant_get(p->tasks[i].variant)->name, fault.text);
 }
 
-/* Where a task that the ring stands beside has to have another variant, attentions have to as
- * well. */
+/* If a task beside ring attention must change its variant, the attention tasks must change too. */
 START_TEST(mending_leaves_nothing_that_does_not_fit)
 {
     mgl_program *p = decoding(1);
@@ -351,9 +349,8 @@ START_TEST(mending_leaves_nothing_that_does_not_fit)
 }
 END_TEST
 
-/* Kernel and cost model ask how many k blocks an activation tile has; what the kernel's activation
- * tile has room for is that of as many rows as the list may have. By teams of warps and by
- * warpgroups. */
+/* The kernel and the cost model compute the k blocks of an activation tile, which must hold all
+ * rows of the list; for warp teams and for warpgroups. */
 START_TEST(an_act_tile_has_as_many_k_blocks_as_fit)
 {
     for (int most = 1; most <= MGL_MAX_SECOND_ROWS; most++) {
@@ -373,8 +370,8 @@ START_TEST(an_act_tile_has_as_many_k_blocks_as_fit)
 }
 END_TEST
 
-/* Two row groups that follow one another, from an even one on, are on one page where warpgroups
- * multiply: of pages as small as the variant takes, and of such whose blocks are no power of 2. */
+/* For warpgroups, two consecutive row groups, the first with an even number, are on one page: for
+ * the smallest pages of the variant, and for pages whose blocks are no power of 2. */
 START_TEST(two_row_groups_are_on_one_page)
 {
     for (int act_tile = 2; act_tile <= 4; act_tile += 2)

@@ -12,7 +12,7 @@
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;
@@ -93,9 +93,9 @@ START_TEST(names_are_found_and_no_others)
 }
 END_TEST
 
-/* ---- as the kernel decided ------------------------------------------------------------------ */
+/* ---- independent rules ----------------------------------------------------------------------- */
 
-/* What a product of the program is to its kernel. */
+/* Properties of a product that determine its variant. */
 struct product {
     bool flag, low, wide; /* wide: its input is f32 */
     int columns, kblocks;
@@ -163,7 +163,7 @@ static mgl_variant expected_product(const mgl_program *p, const mgl_task *task)
                           : MGL_VARIANT_GENERAL;
 }
 
-/* For each number of rows that an epoch may have: how it is run, and how it was. */
+/* For each number of rows of an epoch: the chosen variant, and the variant by the old rule. */
 static void check_row_ranges(const mgl_program *p, const mgl_task *task, const char *what)
 {
     const struct product x = product_of(p, task);
@@ -199,7 +199,7 @@ static bool is_tiled(const mgl_program *p)
     return p->kv_dtype != MGL_F32 && p->geometry.head_dim % 16 == 0 && p->geometry.head_dim <= 128;
 }
 
-/* One row by flags throughout. */
+/* Programs of one row with flags. */
 static bool is_plain(const mgl_program *p)
 {
     bool plain = p->limits.rows == 1 && p->weight_dtype != MGL_F32 && is_tiled(p) &&
@@ -216,8 +216,8 @@ static bool is_plain(const mgl_program *p)
     return plain;
 }
 
-/* Whether keys and values come through the ring: of a split of more than registers hold, in pages
- * with room for a warp's span. */
+/* Whether keys and values are read through the ring: the split exceeds the registers, and pages
+ * have space for a warp's span. */
 static bool streams(const mgl_program *p)
 {
     const int head_dim = p->geometry.head_dim, span = head_dim <= 64 ? 64 : 32;
@@ -259,9 +259,9 @@ static mgl_variant expected(const mgl_program *p, const mgl_task *task)
     return mgl_op_is_attention(task->op) ? expected_attention(p, task) : MGL_VARIANT_GENERAL;
 }
 
-static int named[MGL_VARIANT_COUNT]; /* tasks that came by each */
+static int named[MGL_VARIANT_COUNT]; /* number of tasks with each variant */
 
-/* Asked of task after task, a variant takes what it takes when it is asked of one. */
+/* A variant gives the same answer for each task, whatever tasks were asked before. */
 static void check_next(const mgl_program *p, const mgl_task *task, const mgl_dimensions *d,
                        mgl_variant_met *met)
 {
@@ -289,8 +289,8 @@ static void check_names(const mgl_program *p, const char *what)
     }
 }
 
-/* What is lowered of each shape: every value of a column by itself, beside the first of the others.
- */
+/* The options for each shape: every value of a column alone, with the first value of the other
+ * columns. */
 static const char *const targets[] = {"sm_90a:12", "sm_80:12", "sm_86:7", "cpu:3"};
 static const mgl_dtype dtypes[] = {MGL_BF16, MGL_F16, MGL_F32};
 static const int capacities[] = {64, 3000, 20000}, batches[] = {1, 2, 4, 8, 9, 16};
@@ -307,8 +307,8 @@ static void check_config(const mgl_graph *graph, const char *target_name, mgl_dt
              target_name, mgl_dtype_name(dtype), capacity, batch, config->rows, config->splits,
              config->exchange_precision);
     if (mgl_schedule_lower(graph, &target, &options, config, &p, NULL))
-        return;      /* more sequences than rows, or widths that flags do not suit */
-    if (p->second) { /* rows that are slow otherwise, as these are wanted */
+        return;      /* more sequences than rows, or widths that flags do not allow */
+    if (p->second) { /* rows without a fast variant, as requested here */
         mgl_schedule_config single = *config;
         single.rows = batch;
         mgl_program_free(p);
@@ -376,8 +376,8 @@ START_TEST(models_have_the_variants_that_the_kernel_chose)
 }
 END_TEST
 
-/* hidden, layers, heads, kv_heads, head_dim, ffn, vocab: widths that are no whole blocks, heads
- * that tensor cores do not suit, groups of more than 4, runs of unequal length. */
+/* hidden, layers, heads, kv_heads, head_dim, ffn, vocab: widths that are not whole blocks, heads
+ * that tensor cores do not support, groups of more than 4, runs of unequal length. */
 static const mgl_geometry odd[] = {
     {72, 2, 3, 1, 32, 504, 1213, 1e-5f},   {128, 2, 4, 4, 128, 512, 913, 1e-5f},
     {96, 2, 6, 2, 64, 80, 911, 1e-5f},     {64, 2, 8, 1, 8, 160, 65, 1e-5f},
@@ -396,9 +396,8 @@ START_TEST(odd_shapes_have_the_variants_that_the_kernel_chose)
 }
 END_TEST
 
-/* Products of gamma-scaled values on a GPU: all by panels, where ring and stage have room for them;
- * and beside them attention that shares rows, where the stage has room for what each warp leaves.
- */
+/* Products of gamma-scaled values on a GPU are all panels if ring and stage have enough memory;
+ * attention then shares rows if the stage has memory for the partial results of each warp. */
 START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 {
     static const struct {
@@ -444,7 +443,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_panels)
 }
 END_TEST
 
-/* How many products of gamma-scaled values are of a variant; -1: others are not. */
+/* The number of products of gamma-scaled values with a variant; -1: others have another variant. */
 static int panels_by(const mgl_program *second, mgl_variant variant)
 {
     int count = 0, others = 0;
@@ -456,8 +455,8 @@ static int panels_by(const mgl_program *second, mgl_variant variant)
     return others > 0 ? -1 : count;
 }
 
-/* The same by warpgroups: of sm_90a alone, four warps each, and all of a list. A config that leaves
- * it open has them where they can, and teams where they cannot. */
+/* The same for warpgroups: only on sm_90a, four warps each, and all products of a list. By default
+ * they are used if possible, otherwise teams. */
 START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 {
     static const struct {
@@ -496,7 +495,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
         named[MGL_VARIANT_WARPGROUPS]++;
         const int used = mgl_shared_reserved(config.second_rows) + p->exec.stage_bytes +
                          p->exec.ring_pages * p->exec.page_bytes;
-        ck_assert_int_le(used, p->target.shared_bytes); /* and no more than a unit is left */
+        ck_assert_int_le(used, p->target.shared_bytes); /* and at most a unit is left */
         ck_assert_int_gt(used + MGL_STAGE_UNIT, p->target.shared_bytes);
         mgl_program_free(p);
     }
@@ -511,7 +510,7 @@ START_TEST(gamma_scaled_values_are_multiplied_by_warpgroups)
 }
 END_TEST
 
-/* No test above is empty: each variant was somebody's. (The suite does not fork.) */
+/* Each variant occurred in a test above. (The suite does not fork.) */
 START_TEST(every_variant_was_named)
 {
     for (int v = 0; v < MGL_VARIANT_COUNT; v++)
@@ -537,7 +536,7 @@ int main(void)
     tcase_add_test(cases, every_variant_was_named);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK); /* `named` is counted from test to test */
+    srunner_set_fork_status(runner, CK_NOFORK); /* `named` accumulates over tests */
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -64,7 +64,7 @@ void assert_encodes(const mgl_tokenizer *tokenizer, const char *text, size_t len
     mgl_ids_clear(&got);
 }
 
-/* The same, token by token. */
+/* The same ids, decoded token by token. */
 static mgl_text stream_all(const mgl_tokenizer *tokenizer, const int32_t *ids, size_t count,
                            bool skip_special, const char *what)
 {

@@ -1,4 +1,4 @@
-/* Byte pair encoding: order of merges, long words, characters without a token, bounds. */
+/* Tests of byte pair encoding: order of merges, long words, characters without a token, limits. */
 #include "support.h"
 
 #include "base/clock.h"
@@ -62,7 +62,7 @@ START_TEST(test_unknown_characters)
     ENCODES(each, "axya", 1, 0, 0, 1);
     ENCODES(fused, "axya", 1, 0, 1);
     ENCODES(bytes, "a\u00E9xa", 1, 2, 3, 0, 1);
-    /* A pending unknown token goes behind the byte tokens, as in Hugging Face's tokenizers. */
+    /* A pending unknown token comes after the byte tokens, as in Hugging Face's tokenizers. */
     ENCODES(bytes, "x\u00E9\u00E9a", 2, 3, 2, 3, 0, 1);
     mgl_tokenizer_close(none);
     mgl_tokenizer_close(each);
@@ -84,8 +84,8 @@ START_TEST(test_missing_unknown_token)
 }
 END_TEST
 
-/* The heap of long words and the search of short ones must agree: a long word of parts that no
- * merge joins is the ids of its parts. */
+/* The heap for long words and the search for short ones must agree: a long word of parts without
+ * merges between them has the ids of its parts. */
 START_TEST(test_long_word_is_its_parts)
 {
     mgl_tokenizer *t = make_tokenizer(
@@ -97,7 +97,7 @@ START_TEST(test_long_word_is_its_parts)
     mgl_error err = {0};
     for (int i = 0; i < 1000; i++)
         mgl_text_put(&text, part);
-    /* Without the hyphen's neighbours being cut apart: as one word, through the heap. */
+    /* The hyphen is not split off: one word, through the heap. */
     memset(t->bpe.joins, 0xFF, sizeof t->bpe.joins);
     ck_assert_int_eq(mgl_tokenizer_encode(t, part, strlen(part), false, &one, &err), MGL_OK);
     ck_assert_int_eq(mgl_tokenizer_encode(t, text.bytes, text.length, false, &many, &err), MGL_OK);
@@ -111,8 +111,8 @@ START_TEST(test_long_word_is_its_parts)
 }
 END_TEST
 
-/* One word of a megabyte, in which every merge is possible: n log n, so seconds at the very worst
- * (a quadratic search takes days). */
+/* One word of a megabyte in which every merge is possible: O(n log n) time takes seconds, a
+ * quadratic search days. */
 START_TEST(test_megabyte_word)
 {
     mgl_tokenizer *t = make_tokenizer("", "\"a\":0,\"aa\":1,\"aaaa\":2,\"aaaaaaaa\":3",

@@ -1,6 +1,6 @@
 /*
- * Damaged tokenizers (tests/damaged/tokenizer): each is refused as bad input with a message that
- * says the right thing, and without a leak. Every file of the folder stands in the table.
+ * Tests of damaged tokenizers (tests/damaged/tokenizer): each is rejected as bad input with the
+ * expected message and without a leak. The table contains every file of the folder.
  */
 #include "support.h"
 

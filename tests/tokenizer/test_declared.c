@@ -1,5 +1,5 @@
-/* Files beside tokenizer.json: rejected values, and tokens that are an error only in a text. The
- * resulting ids and texts are in goldens/declared.json. */
+/* Tests of the files beside tokenizer.json: rejected values, and tokens that are an error only in a
+ * text. goldens/declared.json has the resulting ids and texts. */
 #include "support.h"
 
 #include <stdio.h>
@@ -75,7 +75,8 @@ static const struct {
      "special_tokens_map.json",
      "eos_token must be a text"},
     {{.added = "{\"d\": \"9\"}"}, "added_tokens.json", "must be a whole number"},
-    /* The vocabulary has no id 2: the next free ids are 3, which is taken. */
+    /* The vocabulary has no id 2. New tokens get the next id after the last, which conflicts with
+     * 3. */
     {{.config = "{\"bos_token\": \"d\"}"}, "tokenizer.json", "\"d\" belongs to another token"},
 };
 
@@ -116,7 +117,7 @@ static void assert_outside(const folder *from, const char *text, bool outside)
     mgl_tokenizer_close(tokenizer);
 }
 
-/* A token that the model has no row for is an error in a text that holds it, and only there. */
+/* A token without a row in the model is an error only in a text that contains it. */
 START_TEST(test_ids_outside_the_model)
 {
     folder small = {.model = "{\"vocab_size\": 3}"}, large = {.model = "{\"vocab_size\": 4}"};

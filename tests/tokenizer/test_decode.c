@@ -1,4 +1,5 @@
-/* Decoders, whole and token by token: what is certain comes at once, what is not is kept back. */
+/* Tests of decoders, whole and token by token: final text is returned at once, uncertain text is
+ * held back. */
 #include "support.h"
 
 #include "base/utf8.h"
@@ -38,8 +39,8 @@ static void assert_decode_refused(const mgl_tokenizer *t, int32_t id, const char
     mgl_detokenizer_close(stream);
 }
 
-/* Ids between tokens are nothing, as in Hugging Face's tokenizers; those behind the last are wrong.
- */
+/* Ids without a token have no text, as in Hugging Face's tokenizers. Ids after the last token are
+ * an error. */
 START_TEST(test_ids_without_a_token)
 {
     mgl_tokenizer *t = make_tokenizer(
@@ -101,7 +102,7 @@ END_TEST
 
 START_TEST(test_byte_level_stream)
 {
-    /* E4 BD A0 in GPT-2's alphabet: a character is handed on when its last byte is there. */
+    /* E4 BD A0 in GPT-2's alphabet: a character is returned with its last byte. */
     mgl_tokenizer *t = make_tokenizer(
         "\"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"trim_offsets\": "
         "true, \"use_regex\": true},",
@@ -114,7 +115,7 @@ START_TEST(test_byte_level_stream)
     assert_piece(stream, 1, "\u4F60");
     assert_piece(stream, 0, "");
     assert_piece(stream, 2, "\uFFFD a");
-    assert_piece(stream, 3, "\u4F60"); /* outside of the alphabet: as it stands */
+    assert_piece(stream, 3, "\u4F60"); /* outside the alphabet: unchanged */
     assert_piece(stream, 0, "");
     assert_piece(stream, -1, "\uFFFD");
     mgl_detokenizer_close(stream);
@@ -184,9 +185,9 @@ START_TEST(test_negative_id)
 }
 END_TEST
 
-/* ---- behind a prompt ------------------------------------------------------------------------ */
+/* ---- behind a prompt ------------------------------------------------------------------------- */
 
-/* The text of a reply behind a prompt, token by token. Release with mgl_text_clear. */
+/* The text of a reply after a prompt, token by token. Release with mgl_text_clear. */
 static mgl_text decode_reply(const mgl_tokenizer *t, const int32_t *prompt, size_t prompt_count,
                              const int32_t *reply, size_t count)
 {
@@ -227,12 +228,12 @@ START_TEST(test_reply_behind_a_prompt)
                                       BYTES ",\"<0x0A>\":7", "", "");
     assert_reply(t, IDS(3), IDS(3, 4), " ab");     /* the space between two words */
     assert_reply(t, NULL, 0, IDS(3, 4), "ab");     /* an empty prompt changes nothing */
-    assert_reply(t, IDS(8), IDS(3, 4), "ab");      /* nor does one of special tokens */
-    assert_reply(t, IDS(5), IDS(3, 8, 4), " ab");  /* the prompt is the space that is lost */
+    assert_reply(t, IDS(8), IDS(3, 4), "ab");      /* nor does a prompt of special tokens */
+    assert_reply(t, IDS(5), IDS(3, 8, 4), " ab");  /* the prompt is the space that is dropped */
     assert_reply(t, IDS(3, 0, 1), IDS(2, 4), "b"); /* the character is part of neither */
-    assert_reply(t, IDS(3, 0, 1), IDS(4), "b");    /* nor is one that is never complete */
+    assert_reply(t, IDS(3, 0, 1), IDS(4), "b");    /* nor is an incomplete character */
     assert_reply(t, IDS(3, 0), IDS(1, 2, 0, 1, 2), "\u4F60");
-    assert_reply(t, IDS(3, 7), IDS(7, 4), "\nb");      /* a run of bytes that goes on */
+    assert_reply(t, IDS(3, 7), IDS(7, 4), "\nb");      /* a run of bytes that continues */
     assert_reply(t, IDS(3, 7, 0), IDS(1, 2, 7), "\n"); /* with a character in its middle */
     assert_reply(t, IDS(3, 7), IDS(6, 4),
                  "\uFFFD"
@@ -316,8 +317,8 @@ enum { SKIPPED = 18, TOKEN_COUNT, CASES = 4000, MOST = 7 }; /* the last is speci
 
 static const char bytes_of[] = {'\xE4', '\xBD', '\xA0', ' ', '\xFF', '\n'}; /* of ids 0 to 5 */
 
-/* Whether bytes of the prompt that are whole characters are none any more with those that follow:
- * of ByteFallback a run of bytes is UTF-8 as a whole, or a U+FFFD for each. */
+/* Whether whole characters of the prompt become invalid with the bytes after them: for
+ * ByteFallback, a run of bytes is either valid UTF-8, or one U+FFFD per byte. */
 static bool is_spoiled(const int32_t *ids, size_t prompt, size_t count)
 {
     char run[2 * MOST];
@@ -335,7 +336,8 @@ static bool is_spoiled(const int32_t *ids, size_t prompt, size_t count)
     return mgl_utf8_valid(run, length) != length && mgl_utf8_valid(run, before) == before;
 }
 
-/* The decode of both without that of the prompt, if it begins with that; always an end of it. */
+/* The decode of both without the prompt's decode, if that is a prefix. The result is always a
+ * suffix. */
 static bool check_reply(const mgl_tokenizer *t, const int32_t *ids, size_t prompt, size_t count)
 {
     mgl_error err = {0};
@@ -357,7 +359,7 @@ static bool check_reply(const mgl_tokenizer *t, const int32_t *ids, size_t promp
     return begins;
 }
 
-/* Knuth, MMIX's linear congruential generator. */
+/* Linear congruential generator of Knuth's MMIX. */
 static size_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;

@@ -1,8 +1,8 @@
 /*
- * Ids and texts that Hugging Face's tokenizers gave: the fixtures in tests/models, and in goldens/
- * tokenizers that were put together to reach every component and option. An entry there is a whole
- * tokenizer, or a fixture (`base`) with parts replaced. The entries of declared.json, which
- * Transformers gave, have further files of a model (make_goldens.py).
+ * Tests against ids and texts of Hugging Face's tokenizers: the fixtures in tests/models, and
+ * tokenizers in goldens/ that cover every component and option. An entry is a whole tokenizer, or a
+ * fixture (`base`) with replaced parts. The entries of declared.json, from Transformers, have more
+ * files of a model (make_goldens.py).
  */
 #include "support.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Stands for a 0 within a string, which JSON can say and cJSON not. */
+/* Replaces U+0000 in strings, which JSON allows and cJSON does not. */
 #define NUL       "\\uE0FF"
 #define NUL_BYTES "\xEE\x83\xBF"
 
@@ -66,7 +66,7 @@ static void check_encode(const mgl_tokenizer *tokenizer, const cJSON *value, boo
     mgl_text_clear(&text);
 }
 
-/* Ids outside the vocabulary are nothing to Hugging Face's tokenizers, and an error here. */
+/* Ids outside the vocabulary have no text in Hugging Face's tokenizers, and are an error here. */
 static void leave_out_unknown(const mgl_tokenizer *tokenizer, mgl_ids *ids, bool skip)
 {
     mgl_error err;
@@ -124,7 +124,7 @@ START_TEST(test_fixtures)
 }
 END_TEST
 
-/* Puts the members of `parts` into `object`, in place of those of the same name. */
+/* Copies the members of `parts` to `object`, replacing members of the same name. */
 static void replace_members(cJSON *object, const cJSON *parts)
 {
     for (const cJSON *part = parts->child; part; part = part->next) {
@@ -133,7 +133,7 @@ static void replace_members(cJSON *object, const cJSON *parts)
     }
 }
 
-/* tokenizer.json of an entry. */
+/* The tokenizer.json of an entry. */
 static cJSON *root_of(const cJSON *all, const cJSON *entry)
 {
     const cJSON *base = mgl_json_member(entry, "base"), *model = mgl_json_member(entry, "model");

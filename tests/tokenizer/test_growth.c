@@ -1,5 +1,5 @@
-/* Tokenizers that make much of little: what explodes is refused at once, in little memory; what
- * real tokenizers do passes. */
+/* Tests of tokenizers that expand their input: exponential growth is rejected early, in little
+ * memory; real tokenizers pass. */
 #include "support.h"
 
 #include "base/memory.h"
@@ -28,7 +28,7 @@ static mgl_text sequence(const char *kind, const char *list, const char *compone
     return out;
 }
 
-/* A Replace of one `a` by `count` of them. */
+/* A Replace of `a` by `count` copies. */
 static mgl_text replace_by(int count)
 {
     mgl_text out = {0};
@@ -63,7 +63,7 @@ START_TEST(test_nested_replaces)
 }
 END_TEST
 
-/* The last step hides what the steps before it made. */
+/* The last step removes the output of the earlier steps. */
 START_TEST(test_growth_that_is_undone)
 {
     mgl_text step = replace_by(1000), parts = {0};
@@ -77,7 +77,7 @@ START_TEST(test_growth_that_is_undone)
 }
 END_TEST
 
-/* Each ByteLevel makes two bytes of one. */
+/* Each ByteLevel doubles the bytes. */
 START_TEST(test_nested_byte_levels)
 {
     mgl_text parts = sequence("normalizer", "normalizers", "{\"type\": \"ByteLevel\"}", 40);
@@ -92,7 +92,7 @@ START_TEST(test_nested_byte_levels)
 }
 END_TEST
 
-/* Each pair cuts into characters and puts one before each: twice as many pieces. */
+/* Each pair splits into characters and prepends one to each: twice as many pieces. */
 START_TEST(test_splitters_that_double)
 {
     mgl_text parts =
@@ -131,7 +131,7 @@ START_TEST(test_nested_decoders)
 }
 END_TEST
 
-/* The contents of added tokens go through the normalizer when the file is read. */
+/* Contents of added tokens are normalized when the file is read. */
 START_TEST(test_added_tokens)
 {
     mgl_text step = replace_by(1000), json = {0};
@@ -148,8 +148,8 @@ START_TEST(test_added_tokens)
 }
 END_TEST
 
-/* The most that normal forms make of a character, with a Replace and the alphabet of GPT-2 behind
- * them, over a text that is longer than what is free. */
+/* The largest expansion of a character by normal forms, followed by a Replace and GPT-2's alphabet,
+ * on a text longer than the free allowance. */
 START_TEST(test_the_worst_of_real_ones_passes)
 {
     mgl_tokenizer *tokenizer = make_tokenizer(

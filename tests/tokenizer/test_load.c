@@ -1,4 +1,5 @@
-/* What tokenizer.json may say, and what is refused by its name. */
+/* Tests of loading tokenizer.json: supported values, and rejected ones with their names in the
+ * message. */
 #include "support.h"
 
 #include <stdio.h>
@@ -114,7 +115,7 @@ START_TEST(test_version_line_of_merges)
 }
 END_TEST
 
-/* A file, a folder, and what is neither. */
+/* A file, a folder, and neither. */
 START_TEST(test_paths)
 {
     char path[1024];

@@ -1,5 +1,5 @@
-/* Every allocation of opening, encoding and decoding fails once: each is MGL_NO_MEMORY, nothing
- * leaks (asan tells), and the tokenizer works afterwards. */
+/* Tests of failing allocations in opening, encoding and decoding: each gives MGL_NO_MEMORY without
+ * a leak (checked by AddressSanitizer), and the tokenizer works afterwards. */
 #include "support.h"
 
 #include "base/memory.h"
@@ -67,7 +67,7 @@ static void parse_file(const char *text, const char *name, mgl_json *out)
                      MGL_OK);
 }
 
-/* The same with the files beside tokenizer.json. */
+/* The same with files beside tokenizer.json. */
 static void fail_every_allocation(const char *class)
 {
     char config[400];

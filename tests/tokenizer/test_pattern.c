@@ -1,5 +1,6 @@
-/* Oniguruma's expressions run by PCRE2: what differs between the two, and what is refused. The
- * matches are Oniguruma's own (by Hugging Face's Split, Removed and inverted). */
+/* Tests of Oniguruma's expressions executed by PCRE2: differences between the two, and rejected
+ * expressions. The expected matches are Oniguruma's (by Hugging Face's Split, Removed and
+ * inverted). */
 #include "support.h"
 
 #include "importer/tokenizer/onig_case.h"
@@ -92,7 +93,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-/* What folds to several letters, and the letters. */
+/* Letters that fold to several letters, and those letters. */
 START_TEST(test_foldings)
 {
     assert_matches("(?i)\u00DF", "\u00DF ss SS s\u017F \u1E9E s",
@@ -195,7 +196,7 @@ START_TEST(test_comments)
 }
 END_TEST
 
-/* The table of foldings is Unicode's. */
+/* The table of case foldings equals that of Unicode. */
 START_TEST(test_folding_table)
 {
     int several = 0;
@@ -216,7 +217,7 @@ START_TEST(test_folding_table)
 }
 END_TEST
 
-/* A pattern that would run for ages ends in an error that says so. */
+/* A pattern with exponential time ends with an error. */
 START_TEST(test_match_limit)
 {
     mgl_pattern *pattern;

@@ -1,5 +1,5 @@
-/* Texts at which a stream ends: what is held back, which of several it is, and that no piece of
- * text and no token makes a difference. */
+/* Tests of stop strings of a stream: text that is held back, the choice among several, and
+ * independence of the division into pieces and tokens. */
 #include "support.h"
 
 #include "base/text.h"
@@ -11,7 +11,7 @@ static mgl_error err;
 
 enum { MOST = 4 };
 
-/* What comes of `text`, in pieces of `piece` bytes, with stops that end in NULL: asserts it. */
+/* Checks the result of `text` in pieces of `piece` bytes; `stops` end with NULL. */
 static void assert_cut(const char *const stops[], const char *text, size_t piece, const char *want,
                        bool found)
 {
@@ -41,10 +41,10 @@ static const struct cut {
 } cuts[] = {
     {{"\n\n"}, "one\ntwo\n\nthree", "one\ntwo", true},
     {{"\n\n"}, "one\ntwo\n", "one\ntwo\n", false},
-    {{"aab"}, "aaaab", "aa", true}, /* a beginning within a beginning */
+    {{"aab"}, "aaaab", "aa", true}, /* a prefix within a prefix */
     {{"abcabd"}, "abcabcabd", "abc", true},
-    {{"abcd", "bc"}, "abcd", "a", true}, /* that which is whole first */
-    {{"bc", "abc"}, "xabc", "x", true},  /* of those whole at once, the longest */
+    {{"abcd", "bc"}, "abcd", "a", true}, /* the string that is complete first */
+    {{"bc", "abc"}, "xabc", "x", true},  /* of those complete at once, the longest */
     {{"abcx", "bd"}, "abcbd", "abc", true},
     {{"\xC3\xA4"}, "w\xC3\xA4s", "w", true},
     {{"\xC3\xA4u"}, "\xC3\xA4\xC3\xB6", "\xC3\xA4\xC3\xB6", false},
@@ -61,7 +61,7 @@ START_TEST(pieces_make_no_difference)
 }
 END_TEST
 
-/* Random texts over two letters, against a search of each place. */
+/* Random texts over two letters, compared with a search at each position. */
 START_TEST(is_the_plain_search)
 {
     unsigned state = 5;
@@ -99,7 +99,7 @@ START_TEST(what_is_never_found_is_refused)
 }
 END_TEST
 
-/* ---- a stream of tokens --------------------------------------------------------------------- */
+/* ---- a stream of tokens ---------------------------------------------------------------------- */
 
 /* Letters, a character in two tokens, and a special token. */
 static mgl_tokenizer *make(void)
@@ -110,7 +110,7 @@ static mgl_tokenizer *make(void)
                           "\"a\":0,\"ab\":1,\"b\":2,\"\u00C3\":3,\"\u00A4\":4", "", "");
 }
 
-/* The text of tokens (count), the one that ends it or -1 in *at. */
+/* The text of tokens (count); *at: the token that ends it, or -1. */
 static void read_stream(const int32_t *ids, int count, const char *stop, mgl_text *out, int *at)
 {
     mgl_tokenizer *t = make();
@@ -138,8 +138,8 @@ static const struct streamed {
     const char *stop, *want;
     int at;
 } streamed[] = {
-    {{0, 0, 2, 0}, 4, "ab", "a", 2},       /* over the border of two tokens */
-    {{2, 1, 0}, 3, "ba", "", 1},           /* within a token, of which a part is left */
+    {{0, 0, 2, 0}, 4, "ab", "a", 2},       /* across two tokens */
+    {{2, 1, 0}, 3, "ba", "", 1},           /* within a token, a part of which remains */
     {{0, 3, 4, 2}, 4, "\xC3\xA4", "a", 2}, /* half a character each */
     {{0, 3, 4, 2},
      4,
@@ -149,7 +149,7 @@ static const struct streamed {
      3},
     {{3, 4, 3}, 3, "\xC3\xA4\xC3\xA4", "\xC3\xA4\xEF\xBF\xBD", -1},
     {{0, 5, 2}, 3, "ab", "", 2},       /* a special token is no text */
-    {{0, 0, 0}, 3, "aaaa", "aaa", -1}, /* held back to the end */
+    {{0, 0, 0}, 3, "aaaa", "aaa", -1}, /* held back until the end */
 };
 
 START_TEST(tokens_make_no_difference)

@@ -1,6 +1,6 @@
 /*
- * One tokenizer, many threads: each gets the ids and the texts that one thread alone gets. Under
- * the thread sanitizer it also tells of every byte that two of them touch.
+ * Tests of one tokenizer in many threads: each thread gets the ids and texts of a single thread.
+ * ThreadSanitizer also detects shared writes.
  */
 #include "support.h"
 
@@ -17,8 +17,8 @@ static mgl_ids alone[TEXTS];
 static mgl_tokenizer *tokenizer;
 static atomic_int begun;
 
-/* A normalizer that searches, a splitter that searches, a word of single letters, a decoder that
- * searches. */
+/* A normalizer with a search, a splitter with a search, a word of single letters, a decoder with a
+ * search. */
 static const char searching[] =
     "\"added_tokens\": [{\"id\": 5, \"content\": \"<s>\", \"single_word\": true, \"lstrip\": "
     "false, \"rstrip\": true, \"normalized\": true, \"special\": true}], \"normalizer\": {\"type\":"
@@ -44,8 +44,7 @@ static mgl_tokenizer *open_fixture(int index)
     return opened;
 }
 
-/* Texts of all kinds: words, numbers, scripts, bytes that are no UTF-8, special tokens, long runs.
- */
+/* Texts of all kinds: words, numbers, scripts, invalid UTF-8, special tokens, long runs. */
 static void make_texts(void)
 {
     static const char *const parts[] = {"Once there was ",
@@ -80,7 +79,7 @@ static void make_texts(void)
     }
 }
 
-/* Whether the pieces of a stream are the decode. */
+/* Whether the pieces of a stream concatenate to the decode. */
 static bool streams_to(const mgl_ids *ids, const char *text, mgl_error *err)
 {
     mgl_detokenizer *stream;
@@ -100,7 +99,7 @@ static bool streams_to(const mgl_ids *ids, const char *text, mgl_error *err)
     return same && !text[done];
 }
 
-/* One text there and back; false when anything differs from what one thread got. */
+/* Encodes and decodes one text. Returns false if a result differs from the single thread's. */
 static bool check_text(int index, mgl_ids *ids)
 {
     mgl_error err;
@@ -115,7 +114,7 @@ static bool check_text(int index, mgl_ids *ids)
     return same;
 }
 
-/* All texts, from another one on in each thread. Returns the number of those that differed. */
+/* Runs all texts, each thread from another start. Returns the number of differences. */
 static void *work(void *argument)
 {
     int *wrong = argument, first = *wrong;

@@ -1,4 +1,4 @@
-/* Tokens one by one: their bytes, and the way back. */
+/* Tests of single tokens: their bytes, and finding a token by its bytes. */
 #include "support.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 static mgl_error err;
 
-/* The token has these bytes, and no lower id than `found` has them too. */
+/* Checks the token's bytes, and that `found` is the lowest id with these bytes. */
 static void assert_token(const mgl_tokenizer *t, int32_t id, const char *bytes, size_t size,
                          int32_t found)
 {
@@ -35,7 +35,7 @@ START_TEST(of_a_byte_alphabet)
     TOKEN(t, 2, "\xE4\xBD"); /* half a character */
     TOKEN(t, 3, "\xA0");
     TOKEN(t, 4, "\0");
-    TOKEN(t, 5, "\u20AC"); /* of no byte: itself */
+    TOKEN(t, 5, "\u20AC"); /* no byte value: its own text */
     TOKEN(t, 7, "\n");
     assert_token(t, 6, "", 0, -1); /* an id without a token */
     mgl_tokenizer_close(t);
@@ -47,7 +47,7 @@ END_TEST
     "{\"String\": \"\u2581\"}, \"content\": \" \"}, {\"type\": \"ByteFallback\"}, {\"type\": "     \
     "\"Fuse\"}, {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},"
 
-/* The blank that decoding takes from the front of a text is one of the token. */
+/* The blank that decoding removes at the start of a text belongs to the token. */
 START_TEST(of_byte_fallback)
 {
     mgl_tokenizer *t = make_tokenizer(
@@ -56,7 +56,7 @@ START_TEST(of_byte_fallback)
     TOKEN(t, 0, "\xE4");
     TOKEN(t, 1, "a");
     TOKEN(t, 2, " a");
-    assert_token(t, 3, "a", 1, 1); /* two tokens of one text: the lower id */
+    assert_token(t, 3, "a", 1, 1); /* two tokens with the same text: the lower id */
     TOKEN(t, 4, " ");
     TOKEN(t, 5, "  ");
     mgl_tokenizer_close(t);
@@ -75,7 +75,7 @@ START_TEST(of_metaspace)
 }
 END_TEST
 
-/* A stage before tokens are made one works on each. */
+/* A decoder step before tokens are joined applies to each token. */
 START_TEST(of_stages_of_a_token)
 {
     mgl_tokenizer *t = make_tokenizer(
@@ -131,7 +131,7 @@ START_TEST(ids_outside_are_refused)
 }
 END_TEST
 
-/* A step that makes too much of a token is stopped, as in decoding. */
+/* A step that expands a token too much is stopped, as in decoding. */
 START_TEST(what_grows_is_refused)
 {
     static char decoder[120000] = "\"decoder\": {\"type\": \"Replace\", \"pattern\": {\"String\": "
@@ -153,7 +153,7 @@ END_TEST
 static const char *const real[] = {"tales-5m", "tokenizers/smollm", "tokenizers/qwen",
                                    "tokenizers/metaspace"};
 
-/* The bytes of a text's tokens are the text. */
+/* The bytes of a text's tokens concatenate to the text. */
 START_TEST(tokens_make_the_text)
 {
     static const char said[] = " Once \u00E9t\u00E9 \U0001F98A, caf\u00E9\n\n  12345 <|x|>";
@@ -174,7 +174,7 @@ START_TEST(tokens_make_the_text)
         size += length;
         mgl_text_free(text);
     }
-    const char *from = made + (size > sizeof said - 1); /* a blank that Metaspace put in front */
+    const char *from = made + (size > sizeof said - 1); /* a blank that Metaspace prepended */
     ck_assert_str_eq(from, said);
     mgl_ids_clear(&ids);
     mgl_tokenizer_close(t);

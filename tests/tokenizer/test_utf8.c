@@ -1,5 +1,5 @@
-/* UTF-8: invalid bytes become U+FFFD, one for each maximal subpart, whole texts and streams
- * alike. */
+/* Tests of UTF-8 repair: invalid bytes become U+FFFD, one for each maximal subpart, in whole texts
+ * and in streams. */
 #include "support.h"
 
 #include "base/utf8.h"
