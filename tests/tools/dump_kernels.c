@@ -23,19 +23,20 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/driver.h"
 
-enum { BY_WARPGROUPS = 1 + MGL_GAMMA_YES }; /* gamma-scaled values, which warpgroups multiply */
+enum { BY_WARPGROUPS = 1 + MGL_GAMMA_YES }; /* gamma-scaled values, computed by warpgroups */
 
 static const struct kernel {
     const char *name, *shape;
-    int rows, capacity; /* rows: sequences, and what they need */
+    int rows, capacity; /* rows: sequences, and the options they need */
     mgl_dtype dtype;
     const char *arch;
     unsigned extras; /* MGL_CUDA_... */
     unsigned family; /* bits of mgl_extras */
-    int merge;       /* the knob */
+    int merge;       /* value of the knob */
     bool penalties;
-    int second_rows;  /* rows of the second list; 0: there is none, else the first one's are one, */
-    int gamma_scaled; /* and what it exchanges: MGL_GAMMA_..., or BY_WARPGROUPS */
+    int second_rows;  /* rows of the second list; 0: none. With a second list, the first has one
+                         row */
+    int gamma_scaled; /* exchange of the second list: MGL_GAMMA_..., or BY_WARPGROUPS */
 } kernels[] = {
     {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true, 0, 0},
@@ -82,14 +83,15 @@ static const struct kernel {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 128 };
 
-/* Where the kernel at hand goes; the compiler's own table. */
+/* Output folder of the current kernel; the real compiler's table. */
 static struct {
     const char *folder, *name;
     const mgl_nvrtc *nvrtc;
-    atomic_int complaints; /* texts whose products of warpgroups wait */
+    atomic_int complaints; /* objects whose warpgroup products are serialized */
 } at;
 
-/* ---- what the compiler made ------------------------------------------------------------------ */
+/* ---- compiler output
+ * --------------------------------------------------------------------------- */
 
 /* object: "", or "N." */
 static void write_file(const char *object, const char *ending, const char *bytes, size_t length)
@@ -119,8 +121,8 @@ static void write_text(void *program, const char *object, const char *ending, si
     mgl_free(result);
 }
 
-/* The assembler says where it lets products of warpgroups wait for one another, or for registers,
- * by messages C7510 to C7520. */
+/* The assembler reports serialized warpgroup products, or products that wait for registers, by
+ * messages C7510 to C7520. */
 static void look_for_complaints(void *program)
 {
     size_t bytes = 0;
@@ -132,7 +134,7 @@ static void look_for_complaints(void *program)
     mgl_free(log);
 }
 
-/* Which object the options say: "N.", "" of one text. False: it is no kernel of a program. */
+/* The object that the options select: "N.", "" for one text. False: not a kernel of a program. */
 static bool name_object(int count, const char *const *options, char object[16])
 {
     static const char says[] = "-DMGL_OBJECT=", any[] = "-DMGL_";
@@ -146,8 +148,8 @@ static bool name_object(int count, const char *const *options, char object[16])
     return kernel;
 }
 
-/* In the place of the compiler: the same, with what it says of registers, and its results in files.
- * Several threads come here at once. */
+/* Wraps the compiler: requests register statistics, and writes the results to files. Called by
+ * several threads at once. */
 static int compile(void *program, int count, const char *const *options)
 {
     const char *more[OPTIONS];
@@ -226,7 +228,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: dump_kernels FOLDER [NAME]...\n");
         return 1;
     }
-    /* No cache of kernels: what was kept would not be compiled. */
+    /* The kernel cache is off, because cached kernels would not be compiled. */
     unsetenv("MEGALITH_CACHE");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");

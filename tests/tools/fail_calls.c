@@ -39,9 +39,9 @@ enum {
     MAX_JOBS = 16
 };
 
-/* What the jobs share. */
+/* State shared by the jobs. */
 typedef struct shared {
-    atomic_size_t next; /* trial that nobody has taken */
+    atomic_size_t next; /* next trial that is not started */
     outcome outcomes[]; /* (trial_count) */
 } shared;
 
@@ -57,7 +57,7 @@ static struct settings {
 static trial *trials;
 static size_t trial_count;
 
-/* ---- trials --------------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static void name_trial(const trial *t, char name[FAIL_PATH])
 {
@@ -65,7 +65,7 @@ static void name_trial(const trial *t, char name[FAIL_PATH])
              fail_kinds[t->kind].name, (unsigned long long)t->at, t->forever ? "forever" : "once");
 }
 
-/* Whether --only names it, or something that it is part of. */
+/* Whether --only selects it, or a part that contains it. */
 static bool is_wanted(const trial *t)
 {
     char name[FAIL_PATH];
@@ -99,7 +99,7 @@ static void add_everything(void)
             }
 }
 
-/* A scenario, one of the kinds of which it has calls, and one of those. */
+/* Adds a trial: a scenario, a kind of its calls, and one call. */
 static void add_sample(void)
 {
     srandom(settings.seed);
@@ -120,7 +120,7 @@ static void add_spaces(void)
             add_trial((trial){s, FAIL_SPACE, true, kib});
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static void work_off(const job *j, shared *all)
 {
@@ -150,7 +150,7 @@ static void work_off_all(const job *jobs, int count, shared *all)
     }
 }
 
-/* A single run is of interest for what it says. */
+/* A single run prints the program's output. */
 static shared *try_all(const job *jobs)
 {
     size_t bytes = sizeof(shared) + trial_count * sizeof(outcome);
@@ -164,7 +164,7 @@ static shared *try_all(const job *jobs)
     return all;
 }
 
-/* ---- what came of it ------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void write_log(const shared *all)
 {
@@ -181,7 +181,7 @@ static void write_log(const shared *all)
     fclose(file);
 }
 
-/* How many calls of each kind each scenario makes. */
+/* Prints the number of calls of each kind in each scenario. */
 static void print_calls(void)
 {
     printf(" \"calls\": {");
@@ -217,7 +217,7 @@ static void print_kinds(const shared *all)
     printf("},\n");
 }
 
-/* How many were bad. */
+/* Returns the number of bad runs. */
 static size_t print_bad(const shared *all, const char *tool)
 {
     char name[FAIL_PATH];

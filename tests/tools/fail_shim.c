@@ -48,13 +48,14 @@ static int chosen = -1;     /* kind that fails; -1: none */
 static uint64_t fail_at;
 static bool forever, traced;
 
-/* Addresses of the code whose calls count. */
+/* Address ranges of the code whose calls count. */
 static struct {
     uintptr_t from, to;
 } ranges[MAX_RANGES];
 static size_t range_count;
 
-/* ---- what fails ----------------------------------------------------------------------------- */
+/* ---- selection of failures
+ * -------------------------------------------------------------------- */
 
 static bool is_counted(const void *caller)
 {
@@ -72,7 +73,7 @@ static void trace(void)
         backtrace_symbols_fd(frames, backtrace(frames, MAX_FRAMES), STDERR_FILENO);
 }
 
-/* Counts a call; true, with errno, when it is to fail. */
+/* Counts a call. Returns true, with errno set, if it must fail. */
 static bool fails(int kind, const void *caller)
 {
     if (!page || !is_counted(caller))
@@ -88,7 +89,7 @@ static bool fails(int kind, const void *caller)
 
 #define FAILS(kind) fails(MGL_FAIL_##kind, __builtin_return_address(0))
 
-/* ---- memory and threads --------------------------------------------------------------------- */
+/* ---- memory and threads ---------------------------------------------------------------------- */
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t size);
@@ -131,7 +132,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int descriptor, of
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, descriptor, offset);
 }
 
-/* The function that this one stands before. */
+/* The original function that this one replaces. */
 static void find_next(const char *name, void *function)
 {
     void *at = dlsym(RTLD_NEXT, name);
@@ -158,7 +159,7 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
     return next(pid, path, files, how, argv, environment);
 }
 
-/* A library that is missing: dlerror says so then. */
+/* A missing library: dlerror reports that. */
 void *dlopen(const char *path, int flags)
 {
     static void *(*next)(const char *, int);
@@ -166,7 +167,7 @@ void *dlopen(const char *path, int flags)
     return next(FAILS(dlopen) ? "/nowhere/missing.so" : path, flags);
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int open_at(int folder, const char *path, int flags, unsigned mode)
 {
@@ -324,7 +325,7 @@ int fcntl(int descriptor, int command, ...)
 {
     va_list more;
     va_start(more, command);
-    void *argument = va_arg(more, void *); /* the kernel takes what there is */
+    void *argument = va_arg(more, void *); /* the kernel accepts partial writes */
     va_end(more);
     bool duplicates = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
     if (duplicates && FAILS(dup))
@@ -347,7 +348,7 @@ ssize_t getrandom(void *to, size_t length, unsigned flags)
     return FAILS(random) ? -1 : syscall(SYS_getrandom, to, length, flags);
 }
 
-/* ---- what is known of a file ---------------------------------------------------------------- */
+/* ---- file status ----------------------------------------------------------------------------- */
 
 static int stat_at(int folder, const char *path, struct stat *facts, int flags)
 {
@@ -397,7 +398,7 @@ char *realpath(const char *path, char *to)
     return next(path, to);
 }
 
-/* Programs that were built for files of 64-bit offsets call these. */
+/* Programs built with 64-bit file offsets call these. */
 #if __has_attribute(copy) /* gcc compares the attributes of the two */
 #define ALIAS(of) __attribute__((alias(#of), copy(of)))
 #else
@@ -410,7 +411,7 @@ extern __typeof__(fopen) fopen64 ALIAS(fopen);
 extern __typeof__(pread) pread64 ALIAS(pread);
 extern __typeof__(pwrite) pwrite64 ALIAS(pwrite);
 
-/* ---- the beginning -------------------------------------------------------------------------- */
+/* ---- the beginning --------------------------------------------------------------------------- */
 
 static ssize_t write_stream(void *descriptor, const char *bytes, size_t length)
 {
@@ -471,7 +472,7 @@ __attribute__((constructor)) static void begin(void)
     stdout = out;
     stderr = err;
     choose(getenv("FAIL_KIND"));
-    traced = getenv("FAIL_TRACE") && backtrace(frames, 1); /* which allocates the first time */
+    traced = getenv("FAIL_TRACE") && backtrace(frames, 1); /* its first call allocates */
     dl_iterate_phdr(add_range, &page);
     page = shared;
 }

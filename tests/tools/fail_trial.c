@@ -24,11 +24,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* of the earlier output */ };
+enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* contents of the earlier output */ };
 
-#define LINK "link" /* which leads to the output of a scenario */
+#define LINK "link" /* a link to the output of a scenario */
 
-/* name, code, output in its folder or NULL, what is run there; the inputs are one folder up. */
+/* name, exit code, output in its folder or NULL, arguments; the inputs are one folder up. */
 #define SCENARIOS(X)                                                                               \
     X("run", 0, NULL, "run ../model --device cpu --threads 2 --prompt Once --max-tokens 4")        \
     X("run-mega", 0, NULL,                                                                         \
@@ -102,7 +102,7 @@ fail_setup fail_given;
 
 static char scratch[] = "/tmp/megalith-fail-XXXXXX";
 static const char earlier[] = "what stood there before\n";
-static uint64_t model_stamp; /* of the copied model, before the first run */
+static uint64_t model_stamp; /* hash of the copied model, before the first run */
 
 _Noreturn void fail_with(const char *what, const char *detail)
 {
@@ -110,7 +110,7 @@ _Noreturn void fail_with(const char *what, const char *detail)
     exit(1);
 }
 
-/* ---- files ---------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void path_of(const char *name, char path[FAIL_PATH])
 {
@@ -138,7 +138,7 @@ static bool equals(content a, content b)
     return a.length == b.length && !memcmp(a.bytes, b.bytes, a.length);
 }
 
-/* Of all files of the copied model: where they are, and when they last changed in any way. */
+/* A hash of the places and change times of all files of the copied model. */
 static uint64_t stamp_model(void)
 {
     char path[FAIL_PATH];
@@ -158,7 +158,7 @@ static uint64_t stamp_model(void)
     return sum;
 }
 
-/* Empties the folder, and puts the earlier file in the place of the output. */
+/* Empties the folder, and copies the earlier file to the output's path. */
 static void lay_out(const job *j, const scenario *s)
 {
     char path[2 * FAIL_PATH];
@@ -208,9 +208,9 @@ static bool left_behind(const job *j, const scenario *s)
     return found;
 }
 
-/* ---- a process ------------------------------------------------------------------------------ */
+/* ---- a process ------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t running, ran_out; /* running: the process that the alarm kills */
+static volatile sig_atomic_t running, ran_out; /* the running process, which the alarm kills */
 
 static void on_alarm(int signal)
 {
@@ -231,8 +231,8 @@ static struct rlimit limit_of(uint64_t most)
     return (struct rlimit){.rlim_cur = most, .rlim_max = most};
 }
 
-/* What the shim is told. Little address space is a limit of the system, without the shim. The C
- * library fills memory that is new or was released with a pattern, so that its use shows. */
+/* Sets the shim's environment. Little address space is a limit of the system, without the shim. The
+ * C library fills new and freed memory with a pattern, so that wrong uses show. */
 static void set_failure(const job *j, const trial *t)
 {
     setenv("MALLOC_PERTURB_", "165", 1);
@@ -274,12 +274,12 @@ static _Noreturn void become(const job *j, const scenario *s, const trial *t)
     _exit(125);
 }
 
-/* Runs it to its end, which may be ours; the status that the system tells. */
+/* Runs the program until it ends or is killed at the time limit. Returns its wait status. */
 static int run(const job *j, const scenario *s, const trial *t)
 {
     int status;
     memset(j->page, 0, sizeof *j->page);
-    j->page->failed = t->kind == FAIL_SPACE; /* there the system counts, and does not tell */
+    j->page->failed = t->kind == FAIL_SPACE; /* the system counts calls, and gives no number */
     lay_out(j, s);
     ran_out = 0;
     pid_t pid = fork();
@@ -296,10 +296,10 @@ static int run(const job *j, const scenario *s, const trial *t)
     return status;
 }
 
-/* ---- an answer ------------------------------------------------------------------------------ */
+/* ---- an answer ------------------------------------------------------------------------------- */
 
-/* How many bytes of the text that begins there differ from run to run: times, free memory, threads
- * that the system gave, where NVRTC is (in more than one place), and why there is no driver. */
+/* The length of a part of the text that varies between runs: times, free memory, threads that the
+ * system granted, the place of NVRTC, and the reason for a missing driver. */
 static size_t unsteady_length(const char *from, bool in_word)
 {
     static const struct {
@@ -324,7 +324,7 @@ static size_t unsteady_length(const char *from, bool in_word)
     return 0;
 }
 
-/* What was printed, with a # for whatever differs from run to run. */
+/* The output, with # for each part that varies between runs. */
 static content read_answer(const char *path)
 {
     content c = read_content(path);
@@ -340,7 +340,7 @@ static content read_answer(const char *path)
     return c;
 }
 
-/* Whether it is one megalith.error/1 of that exit code. */
+/* Whether the text is one megalith.error/1 object of that exit code. */
 static bool is_error_object(const char *path, int code)
 {
     mgl_json json = {0};
@@ -356,7 +356,7 @@ static bool is_error_object(const char *path, int code)
     return good;
 }
 
-/* Where the program's last message begins; without one, the last line. */
+/* The start of the program's last message; without one, the last line. */
 static const char *find_message(const content *c)
 {
     const char *found = c->bytes, *line = c->bytes;
@@ -372,7 +372,7 @@ static const char *find_message(const content *c)
     return found;
 }
 
-/* That line, fit for a JSON string; "" when there is none. */
+/* That line, escaped for a JSON */
 static void read_note(const char *path, char note[FAIL_NOTE])
 {
     content c = read_content(path);
@@ -385,7 +385,7 @@ static void read_note(const char *path, char note[FAIL_NOTE])
     mgl_free(c.bytes);
 }
 
-/* ---- judging -------------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 typedef enum output_state { OUTPUT_NONE, OUTPUT_OLD, OUTPUT_NEW, OUTPUT_TORN } output_state;
 
@@ -404,7 +404,7 @@ static output_state look_at_output(const job *j, const scenario *s)
     return is_new ? OUTPUT_NEW : is_old ? OUTPUT_OLD : OUTPUT_TORN;
 }
 
-/* Words of an answer that say that something is not there. */
+/* Words of an answer that report something missing. */
 static int count_lacks(const content *answer)
 {
     static const char *const words[] = {"missing", "unknown", "false", "null"};
@@ -415,8 +415,8 @@ static int count_lacks(const content *answer)
     return count;
 }
 
-/* Removes the folders of NVIDIA's libraries: if the first copy of a library does not open, the next
- * one on this machine is as good. */
+/* Removes the folders of NVIDIA's libraries: if the first copy of a library fails to open, the next
+ * copy is used. */
 static void drop_folders(content *answer)
 {
     for (char *at = answer->bytes; at && (at = strstr(at, "/libnv"));) {
@@ -440,7 +440,7 @@ static bool equals_without_folders(const content *a, const content *b)
     return same;
 }
 
-/* Of a run that ended with the reference's code. */
+/* Checks a run that ended with the reference's code. */
 static verdict judge_answer(const job *j, const scenario *s, output_state output, bool reached)
 {
     content answer = read_answer(j->out);
@@ -460,8 +460,8 @@ static bool has_message(const job *j, const outcome *o)
     return mute || !strncmp(o->note, "megalith", strlen("megalith"));
 }
 
-/* The code is 4 where memory ran out, and 2 where a file could not be read or written. What was
- * found before the answer could not be written (3) counts more than that. */
+/* The code is 4 if memory ran out, and 2 if a file could not be read or written. A rejection (3)
+ * that was found before its answer failed to be written takes precedence. */
 static verdict judge_refusal(const job *j, const trial *t, const outcome *o)
 {
     const scenario *s = &fail_scenarios[t->scenario];
@@ -477,8 +477,8 @@ static verdict judge_refusal(const job *j, const trial *t, const outcome *o)
                                                                  : VERDICT_refused;
 }
 
-/* Of a run that ended by itself. With the code of the reference it may have another answer when it
- * refuses something else, or cannot say what it found. */
+/* Checks a run that ended by itself. With the reference's code, its answer may differ if something
+ * else was rejected or could not be printed. */
 static verdict judge_end(const job *j, const trial *t, output_state output, const outcome *o)
 {
     const scenario *s = &fail_scenarios[t->scenario];
@@ -511,7 +511,7 @@ static outcome judge(const job *j, const trial *t, int status)
     return o;
 }
 
-/* ---- preparing ------------------------------------------------------------------------------ */
+/* ---- preparing ------------------------------------------------------------------------------- */
 
 static void do_line(const char *line)
 {
@@ -525,7 +525,7 @@ static void remove_scratch(void)
         fprintf(stderr, "fail_calls: left behind: %s\n", scratch);
 }
 
-/* What the scenarios read. */
+/* The inputs of the scenarios. */
 static void prepare_inputs(void)
 {
     char path[FAIL_PATH];
@@ -563,7 +563,7 @@ void fail_open_job(int number, job *j)
     close(file);
 }
 
-/* What the scenario answers and writes, and which calls it makes, when nothing fails. */
+/* Records the scenario's answer, output and calls without failures. */
 static void learn(const job *j, scenario *s)
 {
     char path[2 * FAIL_PATH], note[FAIL_NOTE];
@@ -583,7 +583,8 @@ static void learn(const job *j, scenario *s)
     s->file = read_content(path);
 }
 
-/* Twice, since an answer that differs by itself says nothing. The first run fills the caches. */
+/* Runs the scenario twice: an answer that varies by itself is no reference. The first run fills the
+ * caches. */
 void fail_learn(const job *j)
 {
     for (int i = 0; i < fail_scenario_count; i++) {
@@ -614,7 +615,7 @@ void fail_prepare(void)
     model_stamp = stamp_model();
 }
 
-/* ---- a run ---------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 outcome fail_try(const job *j, const trial *t)
 {

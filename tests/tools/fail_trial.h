@@ -18,7 +18,7 @@ enum {
     FAIL_NOTE = 160
 };
 
-/* What a run came to: name, bad, meaning. */
+/* Result of a run: name, bad, meaning. */
 #define VERDICTS(X)                                                                                \
     X(same, false, "the reference's answer, although a call failed")                               \
     X(not_reached, false, "the reference's answer; there was no such call this time")              \
@@ -60,16 +60,16 @@ typedef struct content {
 
 typedef struct scenario {
     const char *name;
-    int code; /* when nothing fails */
+    int code; /* exit code without failures */
     const char *output, *line;
     bool json;
-    bool refused;   /* with a message, when nothing fails */
-    content answer; /* what it prints, without what differs from run to run */
+    bool refused;   /* whether it prints a message without failures */
+    content answer; /* its answer, without varying parts */
     content file;   /* its output */
     uint64_t calls[MGL_FAIL_KIND_COUNT];
 } scenario;
 
-/* One run. */
+/* One run of a scenario. */
 typedef struct trial {
     uint16_t scenario, kind;
     bool forever;
@@ -82,7 +82,7 @@ typedef struct outcome {
     char note[FAIL_NOTE]; /* the last message on standard error */
 } outcome;
 
-/* Of a process that runs trials: its folder, and what it uses beside it. */
+/* A job: a process that runs trials, with its folder and files. */
 typedef struct job {
     char folder[FAIL_PATH], out[FAIL_PATH], err[FAIL_PATH], count[FAIL_PATH];
     mgl_fail_page *page;
@@ -91,27 +91,27 @@ typedef struct job {
 extern scenario fail_scenarios[];
 extern const int fail_scenario_count;
 
-/* What is tried, and how. */
+/* Options of all runs. */
 typedef struct fail_setup {
     char megalith[PATH_MAX], shim[PATH_MAX];
     const char *model;
-    bool traces; /* where in the program the call is goes to standard error */
+    bool traces; /* print the call's position in the program on standard error */
 } fail_setup;
 extern fail_setup fail_given;
 
 _Noreturn void fail_with(const char *what, const char *detail);
 
-/* Makes the folder of all runs, which is removed at exit, and what they read. */
+/* Makes the folder of all runs, which is removed at exit, and the inputs. */
 void fail_prepare(void);
-/* Makes room for the runs of one process. */
+/* Makes the folder of one job. */
 void fail_open_job(int number, job *j);
-/* Runs each scenario as it is. */
+/* Runs each scenario without failures. */
 void fail_learn(const job *j);
-/* One run, judged. */
+/* Runs and checks one trial. */
 outcome fail_try(const job *j, const trial *t);
-/* Prints what the last run of the job said on standard error. */
+/* Prints the standard error of the job's last run. */
 void fail_show(const job *j);
-/* Ends the program when the copied model is no longer what it was. */
+/* Ends the program if the copied model has changed. */
 void fail_check_model(void);
 
 #endif

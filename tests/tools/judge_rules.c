@@ -23,7 +23,8 @@ enum { PAIRS = 64, RESAMPLES = 4000, LEVELS = 3, RULES = 5 };
 static const double levels[LEVELS] = {0.05, 0.01, 0.001};
 /* Quantiles of Student's t of 63 degrees of freedom. */
 static const double student[LEVELS] = {1.6694, 2.3870, 3.2253};
-/* Of 64 fair coins, as many heads or more have a chance of at most the level. */
+/* The number of heads of 64 fair coins that is reached or exceeded with at most this
+ * probability. */
 static const int heads[LEVELS] = {40, 42, 45};
 
 typedef struct moments {

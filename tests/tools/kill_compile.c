@@ -29,11 +29,11 @@ enum {
     LARGEST = 1 << 30,
     PATHS = 64,
     WHOLE_EVERY = 10,
-    CAPACITY = 128, /* of the file X; the earlier one differs in it */
+    CAPACITY = 128, /* size of the file X; the earlier file has other contents */
     EARLIER_CAPACITY = 64
 };
 
-/* A file whose bytes are known. */
+/* A file with known contents. */
 typedef struct known {
     char path[PATHS];
     char *bytes;
@@ -42,10 +42,10 @@ typedef struct known {
 
 typedef struct counts {
     int missing, earlier, whole; /* X after a kill */
-    int finished;                /* before the kill came */
+    int finished;                /* ended before the kill */
     int left;                    /* kills that left a temporary */
-    int most;                    /* temporaries that were there at once */
-    int wrong;                   /* what must not be */
+    int most;                    /* maximum number of temporary files at once */
+    int wrong;                   /* violations */
 } counts;
 
 static const char *model, *program; /* program: NULL for the library */
@@ -59,7 +59,7 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ---- compiling ------------------------------------------------------------------------------ */
+/* ---- compiling ------------------------------------------------------------------------------- */
 
 static int call_library(const char *to, int capacity)
 {
@@ -98,7 +98,7 @@ static void compile(const char *to, int capacity)
         fail("a compilation that nobody killed failed");
 }
 
-/* ---- what is left --------------------------------------------------------------------------- */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
 static void read_known(known *file)
 {
@@ -118,7 +118,7 @@ static bool equals(const known *file)
     return same;
 }
 
-/* How many temporaries are in the folder; -1 when there is something else than them and X. */
+/* The number of temporary files in the folder; -1 if there is any other file besides them and X. */
 static int count_temporaries(void)
 {
     int count = 0;
@@ -152,9 +152,9 @@ static void look(counts *c)
     c->most = left > c->most ? left : c->most;
 }
 
-/* ---- killing -------------------------------------------------------------------------------- */
+/* ---- killing --------------------------------------------------------------------------------- */
 
-/* Half of the kills come in the last fifth of a compilation: there names change. */
+/* Half of the kills are in the last fifth of a compilation, when files are renamed. */
 static double draw_moment(double length)
 {
     double part = (double)random() / RAND_MAX;
@@ -194,7 +194,7 @@ static void check_whole(counts *c)
         c->wrong++;
 }
 
-/* Makes the files that X is compared with; how long that takes. */
+/* Makes the reference files of X. Returns the duration. */
 static double prepare(void)
 {
     if (!mkdtemp(folder))

@@ -24,7 +24,7 @@
 #include "tests/tools/stored.h"
 
 enum { TRIALS = 40, PATHS = 96 };
-#define LEAST_SHARE 0.1 /* of a whole run's time, that a run with few trials left may have */
+#define LEAST_SHARE 0.1 /* minimum share of a whole run's time, for runs with few trials left */
 
 static const char *model, *program;
 static char folder[] = "/tmp/megalith-kill-tune-XXXXXX";
@@ -70,7 +70,7 @@ static void sleep_s(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Whether it came to its end before. */
+/* Whether the run ended before the kill. */
 static bool kill_one(double length)
 {
     int status;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Adds words, with four sums of so many bytes. */
+/* Adds words with four vector sums of this number of bytes. */
 #define READ(name, bytes, attributes)                                                              \
     attributes static uint64_t name(const char *from, size_t length)                               \
     {                                                                                              \
@@ -30,7 +30,7 @@ READ(read_avx2, 32, __attribute__((target("avx2"))))
 READ(read_avx512, 64, __attribute__((target("avx512f"))))
 #endif
 
-/* By the vectors of that set of products (vm/cpu/products.h). */
+/* Adds words with the vectors of that product set (vm/cpu/products.h). */
 static uint64_t read_bytes(const char *set, const char *from, size_t length)
 {
 #ifdef __x86_64__

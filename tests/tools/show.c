@@ -176,7 +176,7 @@ void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds
         mgl_json_out_real(out, "device_share", counts->device_s / seconds);
     const double start = read_stretch(spent, "start") + read_stretch(spent, "runner") +
                          read_stretch(spent, "self-test");
-    if (spent->seconds > start) /* behind the start */
+    if (spent->seconds > start) /* after the start */
         mgl_json_out_real(out, "device_share_of_trials",
                           counts->device_s / (spent->seconds - start));
     mgl_json_out_object(out, "spent_s");

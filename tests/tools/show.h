@@ -8,27 +8,27 @@
 #include "autotune/tune.h"
 #include "base/json_out.h"
 
-extern const char *show_name;   /* of the tool */
-extern const char *show_commit; /* of --commit, that trials name; NULL: none was given */
+extern const char *show_name;   /* name of the tool */
+extern const char *show_commit; /* value of --commit, stored in trials; NULL: not given */
 
-/* Ends the tool with the error's message. */
+/* Exits with the error's message. */
 void show_check(mgl_status status, const mgl_error *err);
-/* A line on standard error, with the seconds since the first one. */
+/* Prints a line on standard error, with the seconds since the first one. */
 void show_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct show_limits {
-    double seconds; /* of the campaign's life; 0: no limit */
+    double seconds; /* trials of the whole campaign; 0: no limit */
     int64_t trials; /* likewise */
     double gain;    /* as in mgl_campaign_options */
     bool simulated; /* the runner */
 } show_limits;
-/* Runs a campaign until one of its limits, and tells of keeps, errors, and every fiftieth trial. */
+/* Runs a campaign until one of its limits. Prints keeps, errors, and every fiftieth trial. */
 mgl_status show_run(mgl_tune *tune, const show_limits *limits, mgl_error *err);
 
-/* Where the time of a campaign's runs went, as their events say (MGL_SPENT_EVENT). */
+/* Where the time of a campaign's runs went, by its events (MGL_SPENT_EVENT). */
 enum { SHOW_STRETCHES, SHOW_REQUESTS, SHOW_DEVICE, SHOW_PARTS, SHOW_MOST_SPENT = 64 };
 typedef struct show_spent {
-    double seconds; /* of the runs */
+    double seconds; /* seconds of the runs */
     int count;
     struct {
         int part;
@@ -37,14 +37,14 @@ typedef struct show_spent {
     } list[SHOW_MOST_SPENT]; /* (count) */
 } show_spent;
 
-/* How the trials of a campaign came out. Controls are counted by themselves. */
+/* Counts of a campaign's trials by outcome. Controls are counted separately. */
 typedef struct show_counts {
     int64_t trials, measured; /* measured: pairs were taken */
     int64_t configs;          /* measured trials without moves */
     int64_t moved, moves;     /* measured trials with moves, and all their moves */
     int64_t kept, suspicious, refused;
-    double gain, gain_lo, gain_hi; /* log ratios: sums over what was kept */
-    double seconds, device_s;      /* of trials and controls */
+    double gain, gain_lo, gain_hi; /* log ratios: sums over kept trials */
+    double seconds, device_s;      /* seconds of trials and controls */
     int controls, bad_controls;
     double control_gain[1001], control_width[1001]; /* (controls) log ratios, the first 1001 */
     show_spent spent;
@@ -53,10 +53,10 @@ void show_count(mgl_store *store, const mgl_campaign_record *campaign, show_coun
 
 /* Median, p10 and p90 of log ratios as percent: an object. */
 void show_put_percent(mgl_json_out *out, const char *key, const double *values, int count);
-/* Seconds of trials on the device, its share of a campaign that took so long, that of the trials
- * alone, behind all starts, and where the time went, by part and name. */
+/* Prints the seconds of trials on the device, their share of the campaign's time, the share without
+ * starts, and where the time went, by part and name. */
 void show_put_spent(mgl_json_out *out, const show_counts *counts, double seconds);
-/* Closes and prints it. */
+/* Closes and prints the JSON object. */
 void show_end_json(mgl_json_out *out);
 
 #endif

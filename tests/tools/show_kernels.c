@@ -76,8 +76,8 @@ static void expect(mgl_json_out *out, const char *key, bool held)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The text of merge with a chain of square roots before a mean is stored, which changes no result,
- * where `rows` holds. Owned: mgl_free. */
+/* The text of merge with a chain of square roots, if `rows` holds, before a mean is stored. The
+ * chain does not change the result. Release with mgl_free. */
 static char *delay_merge(int links, const char *rows)
 {
     static const char at[] = "        mean[j] = all.value[b][j] * inverse;\n";
@@ -204,7 +204,7 @@ static void show_equal(mgl_json_out *out)
     expect(out, "most_measured", 2 * timed > times);
 }
 
-/* How often a delay of so many links is kept when it is taken out. */
+/* How often the removal of a delay of this number of links is kept. */
 static int plant(mgl_json_out *out, const char *key, double gain, int links, int times)
 {
     int kept = 0;
@@ -244,7 +244,7 @@ static void show_planted(mgl_json_out *out)
     expect(out, "first_kept", d.verdict.outcome == MGL_OUTCOME_OK);
     if (d.verdict.outcome != MGL_OUTCOME_OK)
         return;
-    const double link = d.gain / FIRST_CHAIN; /* a delay and its cost grow alike */
+    const double link = d.gain / FIRST_CHAIN; /* a delay and its cost are proportional */
     const int found = plant(out, "found", FOUND, (int)lround(FOUND / link), times);
     const int small = plant(out, "small", SMALL, (int)lround(SMALL / link), times);
     expect(out, "found_kept", found == times);
@@ -288,7 +288,7 @@ static void show_model(mgl_json_out *out)
     mgl_free(trap);
 }
 
-/* ---- the words ------------------------------------------------------------------------------- */
+/* ---- subcommands ----------------------------------------------------------------------------- */
 
 static int show_plant(void)
 {
@@ -422,7 +422,7 @@ static int show(const char *what)
     return failures > 0;
 }
 
-/* NAME=N; the argument is cut in two. */
+/* NAME=N; the argument is split in two. */
 static bool read_tuned(char *argument)
 {
     char *equals = strchr(argument, '=');

@@ -55,9 +55,9 @@ static mgl_store *store;
 
 /* A campaign of the store. */
 static struct row {
-    bool wanted, stands; /* asked for; it has begun */
-    double spent;        /* seconds of its life */
-    mgl_error error;     /* that ended its run of now; no code: none did */
+    bool wanted, stands; /* selected; started */
+    double spent;        /* seconds of the whole campaign */
+    mgl_error error;     /* error that ended its current run; no code: none */
     show_counts counts;
     mgl_campaign_record record;
 } rows[KINDS];
@@ -117,7 +117,7 @@ static mgl_status run_campaign(int i, double seconds, mgl_error *err)
     return status;
 }
 
-/* The one that is wanted, was not run yet, and has had the least time; -1: none is left. */
+/* The selected campaign that was not run yet and has had the least time; -1: none is left. */
 static int find_next(const bool done[KINDS])
 {
     int next = -1;
@@ -146,7 +146,7 @@ static void run_all(void)
 static void count_all(void)
 {
     mgl_error err = {0};
-    find_rows(); /* some stand only now */
+    find_rows(); /* some campaigns exist only now */
     for (int i = 0; i < KINDS; i++) {
         if (!rows[i].stands)
             continue;

@@ -36,7 +36,7 @@
 
 enum { MOST_TRIALS = 1000, MOST_PAIRS = 64, BLOCK = 10, MOST_FAILURES = 10 };
 enum { CONFIDENT_PERCENT = 99, FOUND_OF_TEN = 9, DECISIONS_APART = 10 };
-#define KS_LEAST 0.01 /* chance of p values as uneven as those */
+#define KS_LEAST 0.01 /* probability of p values as uneven as those */
 
 static struct {
     const char *shape, *model, *device, *runner, *kernels, *config;
@@ -64,7 +64,7 @@ static struct {
     mgl_runner_device device;
     scripted_runner simulated;
     bool plays;    /* the runner is simulated */
-    int followed;  /* whom the competitor meets */
+    int followed;  /* side that the competitor disturbs */
     long dropped;  /* pairs of the campaigns so far */
     long measured; /* pairs so far */
     const char *failures[MOST_FAILURES];
@@ -133,7 +133,7 @@ static void open_runner(void)
     check(bench.runner->get_device(bench.runner, &bench.device, &err), &err);
 }
 
-/* What a competitor does to a device that is played. */
+/* The effect of a competitor on a simulated device. */
 static void disturb(mgl_pair *pairs, int count)
 {
     for (int i = 0; i < count && bench.followed != COMPETITOR_RESTS; i++) {
@@ -145,7 +145,7 @@ static void disturb(mgl_pair *pairs, int count)
     }
 }
 
-/* Pairs of the default against itself. */
+/* Measures pairs of the default against itself. */
 static void measure(int count, mgl_pair *out)
 {
     mgl_error err = {0};
@@ -165,7 +165,7 @@ static void measure(int count, mgl_pair *out)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Chance of `k` or fewer among `n` that each happen with a chance of `p`. */
+/* Probability of at most `k` of `n` events with probability `p` each. */
 static double binomial_at_most(int k, int n, double p)
 {
     double sum = 0;
@@ -189,9 +189,9 @@ static int by_size(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The chance that values (count) that are uniform in 0 to 1 lie as unevenly as these, which are put
- * in order. Kolmogorov and Smirnov; the correction for a finite count is Stephens', "EDF statistics
- * for goodness of fit and some comparisons", 1974. *distance is the statistic. */
+/* The probability that uniform values (count) in 0 to 1 are as uneven as these, which are sorted.
+ * Kolmogorov-Smirnov test with the correction for a finite count by Stephens, "EDF statistics for
+ * goodness of fit and some comparisons", 1974. *distance: the statistic. */
 static double test_uniform(double *values, int count, double *distance)
 {
     double root = sqrt(count), chance = 0;
@@ -224,7 +224,7 @@ static struct {
     int done, kept, dropped;
 } equal;
 
-/* One A/A trial. */
+/* Runs one A/A trial. */
 static void judge_equal(mgl_pair *pairs)
 {
     mgl_error err = {0};
@@ -276,11 +276,11 @@ static void show_equal(mgl_json_out *out)
 
 /* ---- planted gains, decided by the whole rule ------------------------------------------------ */
 
-/* What is done to the copy of the pairs that is judged. */
+/* Changes of the copied pairs before the decision. */
 typedef struct plan {
     const char *name;
-    double factor;       /* the candidate is as many times as fast */
-    double clock_factor; /* of its clocks; 1: as they were */
+    double factor;       /* factor of the candidate's speed */
+    double clock_factor; /* factor of its clocks; 1: unchanged */
     int campaigns;
 } plan;
 
@@ -292,13 +292,13 @@ static void plant(const plan *p, mgl_pair_stage stage, mgl_pair *pairs, int coun
         pairs[i].stage = (int)stage;
         pairs[i].candidate_us /= p->factor;
         if (p->clock_factor < 1 && !mhz[0])
-            mhz[0] = mhz[1] = 1980; /* a device that does not say */
+            mhz[0] = mhz[1] = 1980; /* simulate a device that does not report it */
         mhz[1] = (unsigned)(mhz[1] * p->clock_factor);
     }
     mgl_judge_drop(pairs, count);
 }
 
-/* As campaign_measure.c goes through the stages. *decided: it came to the last one. */
+/* Runs the stages like campaign_measure.c. *decided: it reached the last one. */
 static mgl_outcome judge_planted(const plan *p, int64_t decision, mgl_trial *trial, bool *decided)
 {
     static mgl_pair pairs[3 * MOST_PAIRS];
@@ -318,7 +318,8 @@ static mgl_outcome judge_planted(const plan *p, int64_t decision, mgl_trial *tri
     return trial->verdict.outcome;
 }
 
-/* Each campaign is in another phase of its life: the later a decision, the smaller is its level. */
+/* Each campaign starts at another number of decisions, because later decisions have smaller error
+ * levels. */
 static int show_planted(const plan *p, mgl_json_out *out)
 {
     double gains[MOST_TRIALS];

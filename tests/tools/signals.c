@@ -35,7 +35,7 @@ enum { MAX_ARGUMENTS = 32, MAX_PATH = 4096, MAX_LINE = 3 * MAX_PATH, MAX_OUTPUT 
 
 #define CAMPAIGN "--seed 11 --store SCRATCH/store.db --name ended --quiet"
 
-/* MODEL, SCRATCH and SHAPE stand for what was given. */
+/* MODEL, SCRATCH and SHAPE are replaced by the given values. */
 #define VERBS(X)                                                                                   \
     X("run", "run MODEL --device DEVICE --prompt-ids 1,2,3 --ignore-eos --max-tokens TOKENS")      \
     X("compile", "compile MODEL --target cpu:1 -o SCRATCH/out/f.mega")                             \
@@ -61,11 +61,11 @@ enum { KINDS = sizeof numbers / sizeof *numbers };
 
 typedef struct settings {
     const char *megalith, *model;
-    const char *device, *shape; /* shape: NULL leaves bench out */
-    const char *tokens;         /* of run */
+    const char *device, *shape; /* shape: NULL: without bench */
+    const char *tokens;         /* options of run */
     const char *only;           /* a verb, or NULL */
-    int moments;                /* of each verb and signal */
-    int texts;                  /* of eval */
+    int moments;                /* moments of each verb and signal */
+    int texts;                  /* options of eval */
     double limit;               /* seconds from signal to end */
     unsigned seed;
     char scratch[64];
@@ -108,7 +108,7 @@ static void write_texts(const settings *s)
     fclose(file);
 }
 
-/* A file of the scratch folder, with a 0 behind it. Release with free. */
+/* Reads a file of the scratch folder and appends a 0 byte. Release with free. */
 static char *read_scratch(const settings *s, const char *name, size_t *length)
 {
     char path[MAX_PATH], *text = calloc(1, MAX_OUTPUT + 1);
@@ -121,7 +121,7 @@ static char *read_scratch(const settings *s, const char *name, size_t *length)
     return text;
 }
 
-/* Files in the folder of the outputs, those with names that begin with a dot as well. */
+/* The number of files in the output folder, including names that begin with a dot. */
 static int count_outputs(const settings *s)
 {
     char path[MAX_PATH];
@@ -138,7 +138,7 @@ static int count_outputs(const settings *s)
 
 /* ---- a process ------------------------------------------------------------------------------- */
 
-/* Puts what was given in the place of each capital word, wherever it stands. */
+/* Replaces each capitalized word by the given value. */
 static void fill_in(const settings *s, const char *line, char to[MAX_LINE])
 {
     const struct {
@@ -174,7 +174,7 @@ static int open_stream(const settings *s, const char *name)
     return file;
 }
 
-/* Starts megalith with the line, its streams in files of the scratch folder. */
+/* Starts megalith with the line; its streams are files of the scratch folder. */
 static pid_t start(const settings *s, const char *line, bool json)
 {
     static char text[MAX_LINE];
@@ -210,7 +210,7 @@ static void sleep_s(double seconds)
     nanosleep(&time, NULL);
 }
 
-/* Runs it to its end; the seconds that it took. */
+/* Runs a verb to its end. Returns the seconds. */
 static double run_whole(const settings *s, const char *line)
 {
     int status;
@@ -224,16 +224,17 @@ static double run_whole(const settings *s, const char *line)
 
 /* ---- a moment -------------------------------------------------------------------------------- */
 
-/* What came of the signals to one verb. */
+/* Results of the signals to one verb. */
 typedef struct tally {
     const char *verb;
     double *seconds; /* (sent) from a signal to the end of the process */
     int sent;
     int told;  /* ended with 128 + signal and the line */
-    int early; /* ended by the default effect: it did not wait for signals yet, or no more */
-    int whole; /* had ended, or did, with 0 */
+    int early; /* ended by the signal's default action: the verb did not handle signals yet, or no
+                  more */
+    int whole; /* had ended with 0, or ended with 0 */
     int wrong; /* anything else */
-    stored made, before; /* of a campaign: by a run that nobody ended; when the last one ended */
+    stored made, before; /* trials of a campaign: by an undisturbed run; after the last run */
 } tally;
 
 static void complain(tally *t, int number, double moment, const char *what, const char *detail)
@@ -243,17 +244,17 @@ static void complain(tally *t, int number, double moment, const char *what, cons
             detail[0] ? ": " : "", detail);
 }
 
-/* The one line, behind whatever the verb said before. */
+/* Checks the one line after the verb's earlier output. */
 static bool has_line(const char *err, const char *verb)
 {
     char line[64];
-    int length = (int)strcspn(verb, "-"); /* what is behind it tells two lines of a verb apart */
+    int length = (int)strcspn(verb, "-"); /* the text after it distinguishes two lines of a verb */
     snprintf(line, sizeof line, "megalith %.*s: interrupted by SIG", length, verb);
     const char *at = strstr(err, line);
     return at && !strstr(at + 1, line) && strchr(at, '\n') == err + strlen(err) - 1;
 }
 
-/* One object and a line end. */
+/* Checks for one JSON object and a line end. */
 static bool is_object(const char *text, size_t length)
 {
     mgl_json json = {0};
@@ -279,7 +280,7 @@ static void check_streams(const settings *s, tally *t, int number, double moment
     free(out);
 }
 
-/* A file may have been finished when the signal came; then it is whole. */
+/* A file may have been completed before the signal; then it is complete. */
 static void check_outputs(const settings *s, tally *t, int number, double moment)
 {
     char path[MAX_PATH];
@@ -292,7 +293,7 @@ static void check_outputs(const settings *s, tally *t, int number, double moment
     unlink(path);
 }
 
-/* A worker ends with its campaign: who has no parent any more is a child of ours. */
+/* Workers end with their campaign: orphaned processes become children of this process. */
 static void check_processes(const settings *s, tally *t, int number, double moment)
 {
     double end = mgl_clock_s() + s->limit;
@@ -304,7 +305,7 @@ static void check_processes(const settings *s, tally *t, int number, double mome
         complain(t, number, moment, "a process is left behind", "");
 }
 
-/* The trial at hand is lost, and nothing else. */
+/* Checks that only the current trial is lost. */
 static void check_store(const settings *s, tally *t, bool ended, int number, double moment)
 {
     char path[MAX_PATH];
@@ -369,7 +370,7 @@ static void try_moment(const settings *s, const struct verb *verb, tally *t, int
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* A row of the result on standard output, and a line that a person reads. */
+/* Prints a row of the result on standard output, and a readable line on standard error. */
 static void print_tally(const tally *t, double whole, bool first)
 {
     size_t count = (size_t)t->sent;
@@ -389,7 +390,7 @@ static void print_tally(const tally *t, double whole, bool first)
         t->verb, whole, t->sent, t->told, t->early, t->whole, t->wrong, median, p90, p99, most);
 }
 
-/* A campaign begins without a store. */
+/* Removes the store before a campaign. */
 static double run_anew(const settings *s, const struct verb *verb, tally *t)
 {
     char path[MAX_PATH];
@@ -403,7 +404,7 @@ static double run_anew(const settings *s, const struct verb *verb, tally *t)
     return whole;
 }
 
-/* The number of moments at which something was wrong. */
+/* The number of moments with a violation. */
 static int try_verb(const settings *s, const struct verb *verb, bool first)
 {
     tally t = {.verb = verb->name,
@@ -411,7 +412,7 @@ static int try_verb(const settings *s, const struct verb *verb, bool first)
     if (!t.seconds)
         fail(verb->name, "out of memory");
     bool campaign = strstr(verb->line, CAMPAIGN) != NULL;
-    run_whole(s, verb->line); /* what it reads is in memory then */
+    run_whole(s, verb->line); /* its files are then in the page cache */
     double whole = campaign ? run_anew(s, verb, &t) : run_whole(s, verb->line);
     check_outputs(s, &t, 0, whole);
     for (int i = 0; i < s->moments * KINDS; i++) {

@@ -16,13 +16,13 @@ typedef struct stored {
     } trials[MOST_STORED]; /* (count) */
     int64_t count;
     bool found;   /* there is such a campaign */
-    bool killed;  /* whoever ran it was ended, and said nothing */
+    bool killed;  /* its run was killed without a record */
     bool ordered; /* the numbers of its trials are 1, 2, ... */
 } stored;
 
-/* Reads the campaign of that name. A store that stands and cannot be read is an error. */
+/* Reads the campaign of that name. An existing store that cannot be read is an error. */
 mgl_status stored_read(const char *path, const char *name, stored *out, mgl_error *err);
-/* Whether what is there has no gap, nothing twice, and is the beginning of `whole`. */
+/* Whether the stored trials have no gap and no duplicate, and are a prefix of `whole`. */
 bool stored_agrees(const stored *part, const stored *whole);
 /* Removes a store and the files beside it. */
 void stored_remove(const char *path);

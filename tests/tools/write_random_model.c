@@ -44,7 +44,7 @@ typedef struct options {
     const char *rope; /* default, linear, llama3 or dynamic */
     mgl_dtype dtype;
     bool tied;
-    bool old_config; /* rope_theta and rope_scaling in place of rope_parameters */
+    bool old_config; /* rope_theta and rope_scaling instead of rope_parameters */
 } options;
 
 static void fail(const char *what, const char *detail)
@@ -138,9 +138,9 @@ static void finish(FILE *file, const char *name)
         fail(name, "could not be written");
 }
 
-/* ---- config.json ---------------------------------------------------------------------------- */
+/* ---- config.json ----------------------------------------------------------------------------- */
 
-/* The members of a rope object behind its type, each with a comma before it. */
+/* The members of a rope object after its type, each with a comma before it. */
 static void print_rope(FILE *file, const options *o)
 {
     if (!strcmp(o->rope, "linear") || !strcmp(o->rope, "dynamic"))
@@ -192,7 +192,7 @@ static void write_config(const options *o)
     finish(file, "generation_config.json");
 }
 
-/* ---- weights -------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 /* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
 static uint64_t next_random(uint64_t *state)
@@ -203,8 +203,8 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* The standard normal's quantile at each (i + 1/2) / 65536, by Newton's method on its
- * distribution function, from the neighbour's value. */
+/* The quantiles of the standard normal distribution at (i + 1/2) / 65536, by Newton's method on its
+ * distribution function, from the neighbor's value. */
 static void fill_quantiles(float *quantiles)
 {
     double x = 0;

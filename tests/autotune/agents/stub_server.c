@@ -24,7 +24,7 @@ struct stub_server {
     char url[80];
     char *heads[MAX_REQUESTS], *bodies[MAX_REQUESTS];
     pthread_t thread;
-    pthread_mutex_t lock; /* protects `seen`, `served` and `stops`, */
+    pthread_mutex_t lock; /* protects `seen`, `served` and `stops` */
     pthread_cond_t change;
 };
 

@@ -47,7 +47,7 @@ static void need(mgl_status status, const char *what, const mgl_error *err)
 static struct {
     mgl_map *map;
     mgl_pool *pool;
-    const char *set; /* of vectors */
+    const char *set; /* bytes of a vector */
     uint64_t sums[MGL_POOL_MAX_THREADS];
 } reader;
 
@@ -60,7 +60,7 @@ static void read_piece(void *user, int worker, size_t item)
         read_bytes(reader.set, (const char *)mgl_map_bytes(reader.map) + at, length);
 }
 
-/* Seconds that the file's bytes take the threads. */
+/* Seconds in which the threads read the file's bytes. */
 static double read_file(void)
 {
     double start = mgl_clock_s();
@@ -75,14 +75,14 @@ static void open_reader(const mgl_model_facts *facts)
     need(mgl_map_open(asked.file, &reader.map, &err), "the file", &err);
     need(mgl_pool_open(facts->threads, &reader.pool, &err), "threads", &err);
     reader.set = facts->instructions;
-    read_file(); /* its pages are entered into this process's tables */
+    read_file(); /* its pages are mapped into this process */
 }
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
 static int32_t prompt[MOST_PROMPT];
 
-/* Seconds to the first token and from there to the last. */
+/* Seconds to the first token, and from there to the last. */
 static mgl_result reply(mgl_model *model, int count, int tokens)
 {
     mgl_error err;
@@ -133,7 +133,7 @@ static void measure(mgl_model *model, const mgl_model_facts *facts)
     print("prompt_tokens_per_s", prompt_rate, asked.samples);
 }
 
-/* Opens the model and prints what it took. */
+/* Opens the model, measures it, and prints the results. */
 static void bench(const char *name, const char *path)
 {
     mgl_error err;
@@ -161,7 +161,7 @@ static void bench(const char *name, const char *path)
     mgl_model_close(model);
 }
 
-/* In a process of its own. */
+/* Runs in a separate process. */
 static void bench_apart(const char *name, const char *path)
 {
     int status;

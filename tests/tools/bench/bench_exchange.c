@@ -28,7 +28,7 @@
 enum { TOKENS = 16, PROGRAMS = 2, SHARE = 20 };
 enum { EXCHANGE, OPEN, PATHS };
 
-/*  of a sample: seconds */
+/* seconds of a sample */
 #define FIELDS(X)                                                                                  \
     X(accepted_s)                                                                                  \
     X(weights_s)                                                                                   \
@@ -46,21 +46,21 @@ struct bench {
     const char *model, *knobs; /* knobs: path of a ScheduleConfig, or NULL */
     bool packed;
     int capacity, samples;
-    mgl_checkpoint *checkpoint; /* of a FOLDER */
-    mgl_graph *synthetic;       /* of a SHAPE */
-    const mgl_graph *graph;     /* either */
-    mgl_bench_device device;    /* of a SHAPE that is made on the device */
+    mgl_checkpoint *checkpoint; /* checkpoint of a FOLDER */
+    mgl_graph *synthetic;       /* graph of a SHAPE */
+    const mgl_graph *graph;     /* the graph of either */
+    mgl_bench_device device;    /* weights of a SHAPE, made on the device */
     mgl_filler filler;
     mgl_program *programs[PROGRAMS];
     mgl_vm_options options;
-    mgl_vm *vm; /* that stays open */
+    mgl_vm *vm; /* the machine that stays open */
     int32_t made[PROGRAMS][TOKENS];
     double times[PATHS][FIELD_COUNT][MGL_MAX_SAMPLES];
 };
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* A SHAPE has no files. */
+/* Opens a SHAPE, which has no files. */
 static mgl_status open_model(struct bench *b, mgl_error *err)
 {
     mgl_config config;
@@ -120,9 +120,9 @@ static void close_bench(struct bench *b)
     mgl_checkpoint_close(b->checkpoint);
 }
 
-/* ---- measuring ------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
-/* A launch; the tokens are those of the program's first one. */
+/* Runs a launch, whose tokens must equal those of the program's first launch. */
 static mgl_status run(struct bench *b, mgl_vm *vm, int program, double *seconds, mgl_error *err)
 {
     static const int32_t prompt[4] = {1, 2, 3, 4};
@@ -143,7 +143,7 @@ static mgl_status run(struct bench *b, mgl_vm *vm, int program, double *seconds,
     return MGL_OK;
 }
 
-/* The program put there in one of the ways. Sample -1 warms up. */
+/* Loads the program by one of the methods and measures it. Sample -1 warms up. */
 static mgl_status measure(struct bench *b, int way, int program, int sample, mgl_error *err)
 {
     mgl_vm *vm = way == EXCHANGE ? b->vm : NULL;
@@ -181,7 +181,7 @@ static mgl_status measure_all(struct bench *b, mgl_error *err)
     return status;
 }
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_path(const struct bench *b, int way)
 {

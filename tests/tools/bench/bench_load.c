@@ -21,7 +21,7 @@
 
 enum { DEFAULT_SAMPLES = 11, MAX_OUTPUT = 1 << 16, MAX_PATH = 1024, MAX_ARGUMENTS = 16 };
 
-/*  of `timing`: seconds */
+/* fields of `timing`, in seconds */
 #define FIELDS(X)                                                                                  \
     X(first_token_s)                                                                               \
     X(driver_s)                                                                                    \
@@ -47,7 +47,7 @@ static const char *const field_names[FIELD_COUNT] = {
 #undef NAME
         "process_s"};
 
-/* What is measured. */
+/* The measured cases. */
 typedef struct way {
     const char *name;
     const char *model;
@@ -59,10 +59,10 @@ enum { COMPILED, WARM, COLD, PATH_COUNT };
 
 typedef struct bench {
     const char *megalith, *device;
-    char cache[MAX_PATH]; /* of kernels: folder of our own */
-    char capacity[16];    /* of the compiled file, so that the folder is opened with the same */
-    char gpu[128];        /* the device, as it calls itself */
-    int64_t bytes;        /* of the weights */
+    char cache[MAX_PATH]; /* private folder of kernels */
+    char capacity[16];    /* capacity of the compiled file, also used for the folder */
+    char gpu[128];        /* name of the device */
+    int64_t bytes;        /* bytes of the weights */
     way ways[PATH_COUNT];
     int samples;
 } bench;
@@ -73,7 +73,7 @@ static void fail(const char *what, const char *detail)
     exit(1);
 }
 
-/* ---- one process ---------------------------------------------------------------------------- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 static void execute(const bench *b, const way *w, int out)
 {
@@ -86,7 +86,7 @@ static void execute(const bench *b, const way *w, int out)
     }
     if (dup2(out, STDOUT_FILENO) < 0 || setenv("MEGALITH_CACHE", b->cache, 1))
         _exit(127);
-    if (w->cold && setenv("CUDA_CACHE_DISABLE", "1", 1)) /* NVRTC keeps what it made, too */
+    if (w->cold && setenv("CUDA_CACHE_DISABLE", "1", 1)) /* NVRTC has its own cache too */
         _exit(127);
     execv(b->megalith, (char **)(uintptr_t)arguments);
     _exit(127);
@@ -105,7 +105,7 @@ static size_t read_all(int from, char *to, size_t room)
     }
 }
 
-/* Runs it, and takes what it printed; the seconds that it was there. */
+/* Runs the program and reads its output. Returns the seconds from start to end. */
 static double run_process(const bench *b, const way *w, char *out, size_t *length)
 {
     int pipes[2], state = 0;
@@ -132,7 +132,7 @@ static double run_process(const bench *b, const way *w, char *out, size_t *lengt
 
 static bench session;
 
-/* Also at the end of a run that failed. */
+/* Also after a failed run. */
 static void remove_cache(void)
 {
     char command[MAX_PATH + 64];
@@ -149,7 +149,7 @@ static void empty_cache(const bench *b)
         fail(b->cache, "cannot be emptied");
 }
 
-/* ---- measuring ------------------------------------------------------------------------------ */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static void check(mgl_status status, const mgl_error *err)
 {
@@ -157,7 +157,7 @@ static void check(mgl_status status, const mgl_error *err)
         fail(err->where, err->message);
 }
 
-/* What all runs have in common, from the first of the compiled file. */
+/* The facts that all runs share, from the first run of the compiled file. */
 static void read_facts(bench *b, const mgl_json *json)
 {
     mgl_error err;
@@ -183,7 +183,7 @@ static void read_times(const mgl_json *json, double process_s, way *w, int sampl
     w->samples[FIELD_process_s][sample] = process_s;
 }
 
-/* Sample -1 is the round that is not counted. */
+/* Sample -1 is not counted. */
 static void measure(bench *b, way *w, int sample)
 {
     static char out[MAX_OUTPUT];
@@ -204,8 +204,7 @@ static void measure(bench *b, way *w, int sample)
             w->samples[FIELD_driver_s][sample < 0 ? 0 : sample]);
 }
 
-/* A cold run leaves the kernel behind, so that the warm one before it in the next round finds it.
- */
+/* A cold run stores the kernel in the cache, where the warm run of the next round finds it. */
 static void measure_all(bench *b)
 {
     for (int sample = -1; sample < b->samples; sample++)
@@ -213,7 +212,7 @@ static void measure_all(bench *b)
             measure(b, &b->ways[i], sample);
 }
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_path(const bench *b, const way *w, bool last)
 {

@@ -48,7 +48,7 @@ enum {
 };
 static const double level = 0.005;
 
-/* One row. */
+/* One row of the benchmark. */
 typedef struct subject {
     row of;
     mgl_graph *graph;
@@ -56,11 +56,11 @@ typedef struct subject {
     row_paths ways;
 } subject;
 
-/* A kernel that some ways have. */
+/* A kernel that some variants share. */
 typedef struct kernel {
     char key[MGL_SHA256_HEX];
     mgl_cuda_compilation *compilation;
-    double compile_s; /* 0: it was in the cache */
+    double compile_s; /* compile time in s; 0: it was in the cache */
 } kernel;
 
 static struct {
@@ -74,12 +74,12 @@ static struct {
     kernel kernels[MOST_KERNELS]; /* (kernel_count) */
     int kernel_count;
     double compile_s; /* all kernels */
-    int wrong;        /* ways, and rows that failed */
+    int wrong;        /* failed variants and failed rows */
     mgl_paired_bench_device facts;
     mgl_json_out out;
 } bench = {.device = "cuda", .target = "sm_90a:132", .tokens = 32, .seconds = 1.5};
 
-/* The row that is measured. */
+/* The row being measured. */
 static struct {
     const subject *subject;
     mgl_paired_bench *paired_bench;
@@ -89,11 +89,11 @@ static struct {
     float *wanted;    /* (batch, vocab) of the reference's last step */
     float *steps;     /* (3, batch, tokens): largest, chosen, norms */
     int32_t made[MGL_SIDES][MGL_MAX_ROWS * MOST_TOKENS];
-    int32_t fed[MGL_MAX_ROWS * MOST_TOKENS]; /* what the reference is of */
+    int32_t fed[MGL_MAX_ROWS * MOST_TOKENS]; /* side of the reference */
     bool referred;
 } now;
 
-/* What came of a program. */
+/* Results of a program. */
 typedef struct result {
     mgl_paired_bench_facts facts;
     double compile_s;
@@ -103,7 +103,7 @@ typedef struct result {
     int pair_count;
 } result;
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static mgl_status open_subject(subject *s, mgl_error *err)
 {
@@ -132,7 +132,7 @@ static void list(const subject *s)
     }
 }
 
-/* The program of a way, made anew; of NULL, the default. */
+/* Lowers the program of a variant; NULL: the default. */
 static mgl_status make_program(const subject *s, const way *of, mgl_program **out, mgl_error *err)
 {
     mgl_graph *graph;
@@ -143,7 +143,7 @@ static mgl_status make_program(const subject *s, const way *of, mgl_program **ou
     return status;
 }
 
-/* ---- kernels -------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 static kernel *find_kernel(const mgl_program *program)
 {
@@ -165,8 +165,8 @@ static mgl_status finish_kernel(kernel *k, mgl_error *err)
     return status;
 }
 
-/* Starts the program's kernel, unless another one has the same; as many at once as there are
- * processors. */
+/* Starts compiling the program's kernel, unless another program has the same. At most one per
+ * processor. */
 static mgl_status start_kernel(const mgl_program *program, mgl_error *err)
 {
     static int finished;
@@ -210,7 +210,7 @@ static mgl_status compile_all(mgl_error *err)
     return status;
 }
 
-/* ---- whether a program is right ------------------------------------------------------------- */
+/* ---- whether a program is right -------------------------------------------------------------- */
 
 /* Two launches on differently poisoned memory. */
 static mgl_status launch_twice(mgl_side side, result *r, mgl_error *err)
@@ -236,7 +236,7 @@ static mgl_status launch_twice(mgl_side side, result *r, mgl_error *err)
     return MGL_OK;
 }
 
-/* The reference fed with the tokens, unless it is there. */
+/* Runs the reference with the tokens, unless it was run with them already. */
 static mgl_status refer(const int32_t *made, mgl_error *err)
 {
     const size_t words = (size_t)now.load.batch * (size_t)now.load.tokens;
@@ -278,7 +278,7 @@ static mgl_status check_numbers(mgl_side side, result *r, mgl_error *err)
     return MGL_OK;
 }
 
-/* Puts a program on a side and looks whether it is right. What goes wrong is the program's. */
+/* Sets a program on a side and checks its results. An error is the program's. */
 static void set(mgl_side side, mgl_program *program, result *r)
 {
     mgl_error err = {0};
@@ -293,7 +293,7 @@ static void set(mgl_side side, mgl_program *program, result *r)
         mgl_trial_verdict_set(&r->verdict, MGL_OUTCOME_LAUNCH, "%s", err.message);
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static mgl_status time_launch(mgl_side side, double *us, mgl_paired_bench_clocks *clocks, result *r,
                               mgl_error *err)
@@ -342,7 +342,7 @@ static mgl_status measure_pairs(result *r, mgl_error *err)
     return status;
 }
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void put_quantiles(const result *r)
 {
@@ -411,7 +411,7 @@ static void put_path(const way *w)
     }
 }
 
-/* ---- measuring a row ------------------------------------------------------------------------ */
+/* ---- measuring a row ------------------------------------------------------------------------- */
 
 static mgl_status open_row(const subject *s, mgl_error *err)
 {
@@ -483,7 +483,7 @@ static mgl_status measure_default(mgl_error *err)
                                                           "the default: %s", r.verdict.diagnostic);
 }
 
-/* What goes wrong with a row is told there; the next one may be measured. */
+/* Reports the error of a row; the next row is still measured. */
 static void measure_row(const subject *s)
 {
     mgl_error err = {0};
@@ -532,7 +532,7 @@ static mgl_status measure_all(mgl_error *err)
     return status;
 }
 
-/* ---- options -------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool parse(int argc, char **argv)
 {

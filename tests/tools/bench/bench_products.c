@@ -33,8 +33,8 @@ enum {
     DEFAULT_THREADS = 2,
     MAX_THREADS = 64,
     MAX_ROWS = 128,
-    STREAM_BYTES = 512 << 20, /* of a tape that is streamed */
-    SLICES = 32,              /* of it */
+    STREAM_BYTES = 512 << 20, /* bytes of a streamed tape */
+    SLICES = 32,              /* bytes of a slice */
     PATTERN = 1 << 16,        /* weights, repeated */
     LARGE_PAGE = 2 << 20
 };
@@ -57,12 +57,12 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
-/* ---- what is multiplied --------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 typedef struct problem {
     mgl_matrix w;
     int64_t inputs, outputs, groups;
-    int warps; /* of the place of blocks */
+    int warps; /* positions of the blocks */
     char *tape;
     int32_t *place;
     size_t bytes; /* of the tape */
@@ -127,7 +127,7 @@ static void fill_tape(problem *p)
     mgl_free(pattern);
 }
 
-/* As the CPU machine has weights that are no file's: where there are large pages, in these. */
+/* Allocates weights like the CPU machine: with large pages if available. */
 static char *allocate_tape(size_t bytes)
 {
     char *memory = mgl_alloc_aligned(LARGE_PAGE, bytes);
@@ -137,7 +137,7 @@ static char *allocate_tape(size_t bytes)
     return memory;
 }
 
-/* A file without a name. */
+/* An unnamed file. */
 static char *map_file(size_t bytes)
 {
     FILE *file = tmpfile();
@@ -193,12 +193,12 @@ static void release(problem *p)
     mgl_free(p->x);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 struct job;
 typedef void work_fn(const struct job *job, int thread);
 
-/* What all threads do at once. */
+/* The work of all threads. */
 struct job {
     work_fn *work;
     const mgl_products *set;
@@ -256,16 +256,16 @@ static double run_s(const struct job *job)
     return mgl_clock_s() - start;
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Part i of n numbers: [*lo, *hi). */
+/* Part i of n of a range of numbers: [*lo, *hi). */
 static void cut(int64_t n, int i, int parts, int64_t *lo, int64_t *hi)
 {
     *lo = n * i / parts;
     *hi = n * (i + 1) / parts;
 }
 
-/* The thread's share of the groups of the slice. */
+/* The thread's share of the row groups of the slice. */
 static void share_of(const struct job *job, int thread, int64_t *lo, int64_t *hi)
 {
     int64_t first, last;
@@ -294,9 +294,9 @@ static void work_multiply(const struct job *job, int thread)
                        job->scratch[thread]);
 }
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* Of `amount` in each of the times. */
+/* Prints the quantiles of `amount` per time. */
 static void print_rate(const char *name, double amount, const double *times, int samples)
 {
     double rates[MGL_MAX_SAMPLES];
@@ -307,7 +307,7 @@ static void print_rate(const char *name, double amount, const double *times, int
            mgl_quantile(rates, (size_t)samples, 0.9));
 }
 
-/* The median of what `times` are faster than `others`, turn by turn. */
+/* The median, over turns, of the ratio of `others` to `times`. */
 static void print_ratio(const char *name, const double *times, const double *others, int samples)
 {
     double ratios[MGL_MAX_SAMPLES];
@@ -327,7 +327,7 @@ static void print_problem(const mgl_products *set, const problem *p, int rows)
     begun = true;
 }
 
-/* What was measured on, for the one who reads it. */
+/* Prints the machine that was measured. */
 static void print_cpu(void)
 {
     char line[256], name[200] = "";
@@ -339,7 +339,7 @@ static void print_cpu(void)
     printf("{\"schema\":\"megalith.bench_products/1\",\"cpu\":\"%s\"", name);
 }
 
-/* ---- one row -------------------------------------------------------------------------------- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 static void stream_set(const mgl_products *set, const problem *p, int samples, int thread_count)
 {
@@ -401,9 +401,9 @@ static void stream(int samples, int thread_count, bool mapped)
     end_threads(thread_count);
 }
 
-/* ---- several rows --------------------------------------------------------------------------- */
+/* ---- several rows ---------------------------------------------------------------------------- */
 
-enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 }; /* of CBLAS */
+enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 }; /* values of CBLAS */
 
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                       const float *a, int lda, const float *b, int ldb, float beta, float *c,
@@ -412,11 +412,11 @@ typedef void set_threads_fn(int threads);
 typedef char *core_fn(void);
 
 static struct blas {
-    sgemm_fn *sgemm; /* NULL: there is none */
+    sgemm_fn *sgemm; /* NULL: no such library */
     const char *core;
 } blas;
 
-/* A function of a library; POSIX lets an object pointer become one. */
+/* Looks up a function of a library. POSIX allows the conversion of an object pointer. */
 static void find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
@@ -439,7 +439,7 @@ static void open_blas(void)
     blas.core = core();
 }
 
-/* Room for everything that is multiplied in one way or another. */
+/* Buffers for all operands and results. */
 typedef struct bench {
     float *weights; /* (outputs, inputs) */
     float *to;      /* (MAX_ROWS, outputs) */
@@ -447,7 +447,7 @@ typedef struct bench {
     int samples;
 } bench;
 
-/* Of this thread, so that others on the machine count less. */
+/* The CPU time of this thread, so that other processes affect it less. */
 static double processor_s(void)
 {
     struct timespec now;
@@ -455,7 +455,7 @@ static double processor_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* So often that the clock does not count. */
+/* The number of repetitions for which the clock's resolution is negligible. */
 static int repeats_of(const problem *p, int rows)
 {
     double operations = 2.0 * (double)p->inputs * (double)p->outputs * rows;

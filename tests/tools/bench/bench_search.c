@@ -40,7 +40,7 @@ static struct {
     const char *proposer, *shape, *prior, *target;
     int seeds, first_seed, trials, capacity, layers;
     bool quick, costs, hide, keep_queues, moves, near, poor;
-    double share, missed; /* missed: percent */
+    double share, missed; /* missed: in percent */
     mgl_workloads workloads;
 } options = {.proposer = "evolve",
              .shape = "llama-1b",
@@ -64,9 +64,9 @@ static void check(mgl_status status, const mgl_error *err)
         stop(err);
 }
 
-/* ---- what is searched ----------------------------------------------------------------------- */
+/* ---- space ----------------------------------------------------------------------------------- */
 
-/* Takes what the shipped default has out of the space, where that leaves a choice. */
+/* Removes the shipped default's values from the space, if other values remain. */
 static void hide_default(mgl_search_space *space)
 {
     mgl_schedule_config preset;
@@ -108,9 +108,9 @@ static mgl_subject open_subject(const char *shape)
     return subject;
 }
 
-/* ---- trials --------------------------------------------------------------------------------- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
-/* Fills what became of the trial's proposal. */
+/* Fills in the result of the trial's proposal. */
 static void run_trial(const mgl_subject *subject, mgl_trial *trial)
 {
     mgl_error err;
@@ -131,7 +131,7 @@ static void run_trial(const mgl_subject *subject, mgl_trial *trial)
     mgl_candidate_clear(&candidate);
 }
 
-/* What a config takes, us. */
+/* The predicted time of a config, in us. */
 static double predict(const mgl_subject *subject, const mgl_schedule_config *config)
 {
     mgl_trial trial = {.proposal = {.config = *config}};
@@ -161,11 +161,11 @@ static mgl_proposer *open_proposer(const mgl_subject *subject)
     return NULL;
 }
 
-/* A campaign's course. */
+/* The progress of a campaign. */
 struct convergence {
     mgl_trial *trials; /* (count) */
     double *best;      /* (count) after each trial, us; 0: none yet */
-    int count, needed; /* trials; 0: it was not reached */
+    int count, needed; /* trials needed; 0: not reached */
     double propose_s, seconds;
 };
 
@@ -220,21 +220,21 @@ static void clear_convergence(struct convergence *c)
     mgl_free(c->best);
 }
 
-/* ---- a campaign near the default ---------------------------------------------------------------
- */
+/* ---- a campaign near the default ------------------------------------------------------------- */
 
-#define SCREEN_NOISE   0.005  /* deviation of a gain of 8 pairs */
-#define DECISION_NOISE 0.0018 /* of one of 64 */
+#define SCREEN_NOISE   0.005  /* standard deviation of a gain from 8 pairs */
+#define DECISION_NOISE 0.0018 /* of a gain from 64 pairs */
 
-/* What became of the trials of a campaign. */
+/* Results of the trials of a campaign. */
 struct near {
     int screened, refused, slower, level, kept, moved; /* trials; moved: those with moves */
-    double gain, tried;                /* true, of log values: of what was kept last, of the best */
-    double propose_s, most_s, seconds; /* most_s: the longest that one proposal took */
-    int count, needed;                 /* trials; needed: to the goal, 0: it was not reached */
+    double gain, tried;                /* true gains, as log ratios: of the last kept trial, and of
+                                          the best */
+    double propose_s, most_s, seconds; /* most_s: longest time for one proposal */
+    int count, needed;                 /* trials; needed: until the goal, 0: not reached */
 };
 
-/* Another device of the architecture, as the cost model sees it. */
+/* Another device of the same architecture, whose times differ from the cost model's. */
 static mgl_subject other_device(const mgl_subject *subject)
 {
     mgl_subject other = *subject;
@@ -243,7 +243,7 @@ static mgl_subject other_device(const mgl_subject *subject)
     return other;
 }
 
-/* Of the normal distribution: the sum of twelve. */
+/* An approximately normal number: the sum of twelve uniform ones. */
 static double draw_normal(uint64_t *state)
 {
     double sum = -6;
@@ -252,7 +252,7 @@ static double draw_normal(uint64_t *state)
     return sum;
 }
 
-/* By how much the logarithm of a config's time is above the predicted one on that device. */
+/* The difference of the logarithms of a config's time on that device and of the prediction. */
 static double miss(const mgl_schedule_config *config)
 {
     mgl_schedule_config preset;
@@ -267,7 +267,7 @@ static double miss(const mgl_schedule_config *config)
     return sum;
 }
 
-/* A gain as pairs would show it. */
+/* A measured gain: the true gain plus noise. */
 static void show_gain(mgl_trial *trial, double truth, double noise, uint64_t *state)
 {
     trial->gain = truth + noise * draw_normal(state);
@@ -289,7 +289,7 @@ static void measure(mgl_trial *trial, double incumbent_us, double us, uint64_t *
     trial->verdict.outcome = kept ? MGL_OUTCOME_OK : MGL_OUTCOME_NO_GAIN;
 }
 
-/* The prediction of what the trial stands on; trials (count) are those before it. */
+/* The prediction for the trial's parent; trials (count) are the earlier ones. */
 static double parent_predicted(const mgl_trial *trials, int count, int64_t parent, double start)
 {
     for (int i = 0; i < count; i++)
@@ -309,7 +309,7 @@ static void count_trial(struct near *n, const mgl_trial *trial)
     n->refused = n->count - n->screened - n->slower - n->level - n->kept;
 }
 
-/* Judges the proposal of a trial; the incumbent's true time is *incumbent_us. */
+/* Measures and decides a trial; *incumbent_us: the incumbent's true time. */
 static void judge_near(const mgl_subject *subject, mgl_trial *trials, mgl_trial *trial,
                        double start, double *incumbent_us, struct near *n, uint64_t *state)
 {
@@ -437,7 +437,7 @@ static void bench_near(const mgl_subject *subject)
     mgl_text_clear(&out.text);
 }
 
-/* ---- the result ----------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static int by_size(const void *a, const void *b)
 {
@@ -475,7 +475,7 @@ static void print_head(mgl_json_out *out, double start, double preset, double go
     mgl_json_out_real(out, "goal_predicted_us", goal);
 }
 
-/* Of the trials needed, which are sorted; 0: one in the middle did not come to the goal. */
+/* The median of the sorted numbers of trials; 0: the median seed did not reach the goal. */
 static double find_median(int *needed)
 {
     qsort(needed, (size_t)options.seeds, sizeof *needed, by_size);
@@ -503,7 +503,7 @@ static void print_result(const struct convergence *convergences, double start, d
     mgl_text_clear(&out.text);
 }
 
-/* ---- the command line ----------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static bool read_flag(const char *name)
 {

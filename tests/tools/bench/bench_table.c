@@ -34,8 +34,8 @@ static double get_number(const mgl_json *json, const cJSON *row, const char *key
     return value;
 }
 
-/* The positions of the cache before, and its capacity where somebody asked for one: "0 of 16384". A
- * capacity that the run alone made has a sign, which print_foot explains. */
+/* The cached positions before the run, and the capacity if one was requested: "0 of 16384". A
+ * minimal capacity has a mark, which print_foot explains. */
 static bool derived;
 static void print_context(const mgl_json *json, const cJSON *row)
 {
@@ -54,15 +54,15 @@ static void print_context(const mgl_json *json, const cJSON *row)
     derived |= by_run;
 }
 
-static const char *device; /* of the file at hand */
+static const char *device; /* of the current file */
 
-/* How far predictions are off, so far. */
+/* Errors of the predictions so far. */
 static struct {
     int rows;
     double sum, largest; /* of |predicted / measured - 1| */
 } off;
 
-/* "567 (-1.2 %)", or "-" for results from before there were predictions. */
+/* "567 (-1.2 %)", or "-" for results without predictions. */
 static void print_prediction(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
@@ -89,7 +89,7 @@ static const char *get_string(const mgl_json *json, const cJSON *row, const char
     return value;
 }
 
-/* Of the tuned entry that the row was measured with; NULL for the default. */
+/* The name of the tuned entry that the row was measured with; NULL: the default. */
 static const char *get_tuned(const mgl_json *json, const cJSON *row)
 {
     mgl_error err;
@@ -99,7 +99,7 @@ static const char *get_tuned(const mgl_json *json, const cJSON *row)
     return name;
 }
 
-/* A request as a row states it; false: with a config, which is not read here. */
+/* The request of a row; false: the row has a config, which is not read here. */
 static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_request *out)
 {
     mgl_error err;
@@ -121,7 +121,7 @@ static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_reque
     return !config || cJSON_IsNull(config);
 }
 
-/* A mark behind rows whose kernel is not today's, which print_foot explains. */
+/* A mark for rows whose kernel differs from the current one; print_foot explains it. */
 static bool marked;
 static const char *mark(const mgl_json *json, const cJSON *row)
 {
@@ -183,7 +183,7 @@ static void print_prompt(const mgl_json *json, const cJSON *row)
            get_number(json, accuracy, "logits_rel_l2"));
 }
 
-/* One table for those that follow one another. */
+/* One table for consecutive results of one kind. */
 static void print_prompts(const mgl_json *json, const cJSON *prompts)
 {
     static bool begun;
@@ -211,7 +211,7 @@ static void print_rows(const mgl_json *json, const cJSON *rows)
         print_row(json, row);
 }
 
-/* A curve is a table; one that failed is a line that says so. */
+/* Prints a curve as a table; for a failed curve, a line that says so. */
 static void print_curve(const mgl_json *json, const cJSON *curve)
 {
     static bool begun;
@@ -233,7 +233,7 @@ static void print_curve(const mgl_json *json, const cJSON *curve)
         "| %s | us per token | predicted | of the stream | times faster |\n|---|---|---|---|---|\n",
         over);
     for (const cJSON *row = rows->child; row; row = row->next) {
-        if (get_tuned(json, row)) /* a curve is of the default */
+        if (get_tuned(json, row)) /* curves use the default config */
             continue;
         printf("| %.0f | %.1f |", get_number(json, row, over), get_number(json, row, "us_median"));
         print_prediction(json, row);

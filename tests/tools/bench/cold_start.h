@@ -4,7 +4,7 @@
 
 #include "schedule/schedule.h"
 
-/* `queues`: those of the steps are badly chosen too. */
+/* `queues`: also use a bad distribution of the steps over queues. */
 void cold_start_make(bool queues, mgl_schedule_config *config);
 
 #endif

@@ -25,12 +25,12 @@
 enum { LONG_PROMPT = 64, MOST_LAUNCHES = 64 };
 
 struct options {
-    const char *model, *config; /* of a ScheduleConfig, NULL: the default */
+    const char *model, *config; /* path of a ScheduleConfig; NULL: the default */
     mgl_dtype dtype;
     double gate;
     int tokens, launches;
-    int trace;  /* epochs of a traced launch to sum up; 0: none */
-    bool quick; /* no comparison */
+    int trace;  /* epochs of a traced launch to summarize; 0: none */
+    bool quick; /* skip the comparison */
 };
 
 struct machine {
@@ -59,7 +59,8 @@ static mgl_status open_machine(const mgl_graph *graph, const mgl_target *target,
     return status ? status : mgl_vm_open(out->program, graph, &options, &out->vm, err);
 }
 
-/* Runs `count` prompt tokens and `new` new ones; hands out the logits of the last when asked. */
+/* Runs `count` prompt tokens and generates `new` tokens. Returns the logits of the last position if
+ * requested. */
 static mgl_status run(struct machine *m, const int32_t *prompt, int count, int new_tokens,
                       float *logits, mgl_vm_report *report, mgl_error *err)
 {
@@ -85,7 +86,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Microseconds per decoded token of `launches` replies, sorted. */
+/* Sorted microseconds per decoded token */
 static mgl_status measure(struct machine *m, const struct options *o, const int32_t *prompt,
                           double *us, mgl_error *err)
 {

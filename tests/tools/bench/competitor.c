@@ -30,7 +30,7 @@ typedef struct page {
     pid_t owner;
     char device[32];
     mgl_config config;
-    mgl_error err; /* why it could not be armed */
+    mgl_error err; /* why it could not open the device */
 } page;
 
 static page *shared;
@@ -44,7 +44,7 @@ static void rest(void)
 
 /* ---- the other process ----------------------------------------------------------------------- */
 
-/* One reading of the device's memory; of the processor's, where that is the device. */
+/* Reads the device's memory once; the host's memory, if the device is the CPU. */
 static mgl_status read_once(mgl_paired_bench *paired_bench, const unsigned char *bytes,
                             mgl_error *err)
 {
@@ -109,7 +109,7 @@ mgl_status competitor_start(mgl_error *err)
         return waitpid(child, NULL, 0) == child
                    ? MGL_OK
                    : mgl_fail_errno(err, "competitor", "its starter is lost");
-    if (fork() == 0) /* whose parent ends at once: nobody's child */
+    if (fork() == 0) /* an orphan, because its parent ends at once */
         serve();
     _exit(0);
 }
@@ -164,7 +164,7 @@ static bool meets_launch(int side)
     return followed == COMPETITOR_BY_COIN ? mgl_draw(&coin) >> 63 : followed == side;
 }
 
-/* It reads before the launch begins. */
+/* The competitor is already reading when the launch begins. */
 mgl_status __wrap_mgl_runner_launch(mgl_runner_state *runner, const mgl_wire_load *load,
                                     int32_t *tokens, double *seconds, mgl_trial_verdict *verdict,
                                     mgl_error *err)

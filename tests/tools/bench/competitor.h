@@ -7,18 +7,18 @@
 
 #include "eval/paired_bench.h"
 
-/* Started before this process has anything to do with a device, since what a driver holds does not
- * survive a fork. It sleeps, without a device. */
+/* Forks the competitor, which sleeps. Call before this process uses a device, because a driver's
+ * state does not survive a fork. */
 mgl_status competitor_start(mgl_error *err);
 /* Opens the device ("cuda", "cpu"), and waits. */
 mgl_status competitor_arm(const mgl_config *config, const char *device, mgl_error *err);
-/* Which launches of the runner meet it from now on: those of one side (mgl_side), none, or every
- * other one, by a coin. */
+/* Selects the launches of the runner during which it runs: those of one side (mgl_side), none, or a
+ * random half. */
 enum { COMPETITOR_RESTS = MGL_SIDES, COMPETITOR_BY_COIN };
 void competitor_follow(int whom);
-/* How often it has read its bytes. */
+/* Number of times that it has read its buffer. */
 long competitor_reads(void);
-/* Ends it. */
+/* Ends the competitor. */
 void competitor_end(void);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct sums {
 typedef struct text {
     int32_t *ids; /* (count) owned */
     int count;
-    double nll; /* in f32, of the CPU machine */
+    double nll; /* in f32, from the CPU machine */
     sums of[READERS];
 } text;
 
@@ -131,8 +131,8 @@ static void close_machine(machine *m)
     mgl_program_free(m->program);
 }
 
-/* Logarithms of the distribution behind ids [0, start + count), of which those before `start` are
- * in the cache. */
+/* Log-probabilities of the token after ids [0, start + count); the first `start` ids are in the
+ * cache. */
 static mgl_status read_ids(machine *m, const int32_t *ids, int start, int count, int vocab,
                            float *logits, double *logp, mgl_error *err)
 {
@@ -209,7 +209,7 @@ static double part(const sums *s, bool error)
     return error ? s->error : s->kl;
 }
 
-/* Mean a token of `reader` over the texts `drawn`, less that of Hugging Face where `less`. */
+/* Mean per token of `reader` over the texts `drawn`; `less`: minus Hugging Face's. */
 static double mean(int reader, bool error, bool less, const int *drawn)
 {
     double sum = 0, tokens = 0;
@@ -239,7 +239,7 @@ static interval difference(int reader, bool error)
                       mgl_quantile(means, MOST_DRAWS, 0.975)};
 }
 
-/* False: it is worse. */
+/* Returns false if the machine is worse. */
 static bool print_reader(int reader, bool error)
 {
     const interval d = difference(reader, error);

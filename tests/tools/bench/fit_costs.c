@@ -26,14 +26,16 @@
 #include "eval/synthetic.h"
 #include "schedule/cost/cost.h"
 
-enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* of each size of step */ };
-#define FIRST_DEVICE "NVIDIA H200" /* whose costs a device begins with that has none */
-#define FIRST_ARCH   "sm_90a"      /* of rows that do not say */
-#define LEAVING      1e-4 /* for a factor of e, beside the mean square of relative errors */
+enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* rounds with each step size */ };
+#define FIRST_DEVICE "NVIDIA H200" /* device whose costs are the start for a new device */
+#define FIRST_ARCH   "sm_90a"      /* default of rows without the value */
+#define LEAVING                                                                                    \
+    1e-4 /* penalty of a change by a factor of e, relative to the mean square of                   \
+            relative errors */
 
 static const struct {
     const char *name;
-    size_t at; /* in mgl_costs */
+    size_t at; /* offset in mgl_costs */
 } fields[] = {
 #define MGL_COST(field, unit, what) {#field, offsetof(mgl_costs, field)},
 #include "schedule/cost/costs.def"
@@ -46,16 +48,16 @@ struct point {
     mgl_cost_load load;
     double measured; /* us */
     double before;   /* predicted with the costs as they are, us */
-    int layers;      /* of the model */
+    int layers;      /* shape of the model */
 };
 
 static struct {
     struct point *points; /* (count) */
     size_t count, capacity;
-    double bytes, gbps; /* of the row that read most: bytes, and its stream */
+    double bytes, gbps; /* of the row that read most: bytes, and the stream's time */
     char device[128];   /* of all results */
     char arch[16];      /* and its architecture */
-    mgl_costs start;    /* before the fit */
+    mgl_costs start;    /* error before the fit */
 } all;
 
 static _Noreturn void stop(const mgl_error *err)
@@ -69,7 +71,7 @@ static double *field_of(mgl_costs *costs, int i)
     return (double *)(void *)((char *)costs + fields[i].at);
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static double get_number(const mgl_json *json, const cJSON *row, const char *key)
 {
@@ -80,7 +82,7 @@ static double get_number(const mgl_json *json, const cJSON *row, const char *key
     return value;
 }
 
-/* The config of a row; the default where it names none. */
+/* Reads the config of a row; the default if it names none. */
 static mgl_schedule_config knobs_of(const mgl_json *json, const cJSON *knobs)
 {
     mgl_error err;
@@ -126,7 +128,7 @@ static void add_row(const mgl_json *json, const cJSON *row)
         mgl_synthetic_widen(&config, (int)get_number(json, row, "hidden"), &err))
         stop(&err);
     if (file || tuned)
-        return; /* of another schedule, which is not in the result */
+        return; /* made with another schedule, which the result does not contain */
     config.geometry.layers = (int)get_number(json, row, "layers");
     struct point point = {.load = {batch, context + (double)(tokens - 1) / 2, tokens},
                           .measured = get_number(json, row, "us_median"),
@@ -188,7 +190,7 @@ static void add_file(const char *path)
     mgl_json_clear(&json);
 }
 
-/* ---- fitting -------------------------------------------------------------------------------- */
+/* ---- fitting --------------------------------------------------------------------------------- */
 
 static double predict(const struct point *point, const mgl_costs *costs)
 {
@@ -199,7 +201,7 @@ static double predict(const struct point *point, const mgl_costs *costs)
     return cost.us;
 }
 
-/* What the fit makes small. */
+/* The function that the fit minimizes. */
 static double badness(mgl_costs *costs)
 {
     double sum = 0, left = 0;
@@ -214,7 +216,7 @@ static double badness(mgl_costs *costs)
     return sum / (double)all.count + LEAVING * left;
 }
 
-/* Tries a field a factor up and down; whether that was better. */
+/* Multiplies and divides a field by a factor. Returns whether the error decreased. */
 static bool improve(mgl_costs *costs, int field, double factor, double *best)
 {
     const double factors[2] = {factor, 1 / factor};
@@ -248,8 +250,8 @@ static void fit(mgl_costs *costs)
     }
 }
 
-/* Each row, with what the costs that the search began with predict and, beside it, `fitted`; which
- * is NULL where nothing was fitted. */
+/* Prints each row with the prediction of the initial costs and, beside it, of `fitted` (NULL:
+ * nothing was fitted). */
 static void print_points(const mgl_costs *fitted)
 {
     double sum = 0, largest = 0;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "validator/validator.h"
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 bool row_parse(const char *text, int tokens, row *out)
 {
@@ -39,7 +39,7 @@ mgl_status row_lower(const row *of, const mgl_target *target, mgl_graph **graph,
     return status ? status : mgl_schedule_lower(*graph, target, &options, &config, out, err);
 }
 
-/* ---- variants of a program ------------------------------------------------------------------ */
+/* ---- variants of a program ------------------------------------------------------------------- */
 
 static mgl_family family_of(const mgl_task *task)
 {
@@ -55,7 +55,7 @@ const char *path_family_name(mgl_family family)
     return names[family];
 }
 
-/* How many tasks of a family have a variant. */
+/* The number of tasks of a family that have a variant. */
 static int count_tasks(const mgl_program *program, mgl_family family, mgl_variant variant)
 {
     int count = 0;
@@ -87,7 +87,7 @@ void path_apply(const way *of, mgl_program *program)
     mgl_variants_mend(program);
 }
 
-/* ---- ways ----------------------------------------------------------------------------------- */
+/* ---- replacements ---------------------------------------------------------------------------- */
 
 /* The variants of all tasks. */
 static void save(const mgl_program *program, mgl_variant *variants)
@@ -110,7 +110,7 @@ static bool is_as(const mgl_program *program, const mgl_variant *variants)
     return true;
 }
 
-/* The first diagnostic: of a task of the way's family, or of the program. */
+/* The first diagnostic: of a task of the replaced family, or of the program. */
 static void note_reason(const mgl_program *program, const mgl_verdict *verdict, bool of_family,
                         way *out)
 {
@@ -141,8 +141,8 @@ static void name_beside(const mgl_program *program, way *out)
     kernel_path_names(program, other, out->beside);
 }
 
-/* First all tasks of the family have the variant, so that the validator says which do not take it;
- * then those alone that do. `chosen`: the variants of the default. */
+/* Gives all tasks of the family the variant; the validator rejects those that do not fit it, which
+ * then get another variant. `chosen`: the variants of the default. */
 static mgl_status find_kernel_path(mgl_program *program, const mgl_graph *graph,
                                    const mgl_variant *chosen, way *out, mgl_error *err)
 {

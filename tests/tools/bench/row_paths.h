@@ -27,9 +27,10 @@ typedef struct way {
     path_kind kind; /* chosen: its program is the default */
     mgl_family family;
     mgl_variant variant;
-    int tasks, all;           /* of the family: those that have the variant, and all */
+    int tasks, all;           /* tasks of the family: with the variant, and all */
     char beside[PATH_NAMES];  /* the variants of the other family */
-    int code;                 /* why other tasks of the family do not have it; 0: all have it */
+    int code;                 /* the reason why other tasks of the family do not have it; 0: all
+                                 have it */
     char reason[PATH_REASON]; /* "": none */
 } way;
 
@@ -38,15 +39,15 @@ typedef struct row_paths {
     int count;
 } row_paths;
 
-/* Without a capacity the row has room for `tokens` new tokens, as bench has. */
+/* Without a capacity, the row has positions for `tokens` new tokens, like bench. */
 bool row_parse(const char *text, int tokens, row *out);
-/* The row's program for the target. `graph` is released by the caller, on failure too. */
+/* Lowers the row's program for the target. The caller releases `graph`, also on failure. */
 mgl_status row_lower(const row *of, const mgl_target *target, mgl_graph **graph, mgl_program **out,
                      mgl_error *err);
-/* The ways of a program that was just lowered; the program is what it was then. */
+/* Finds the replacements for a program that was just lowered; the program is unchanged. */
 mgl_status row_find_paths(mgl_program *program, const mgl_graph *graph, row_paths *out,
                           mgl_error *err);
-/* Names the way's variants in a program that was just lowered. */
+/* Sets the replacement's variants in a program that was just lowered. */
 void path_apply(const way *of, mgl_program *program);
 
 /* The variants that tasks of a family have: "skinny", "skinny+general". */

@@ -31,7 +31,7 @@ static struct {
     int seeds, first_seed, context, capacity, trials;
     double minutes, share;
     bool queues_chosen;
-    /* what follows */
+    /* the following parts */
     bool simulated;
     char workloads[64], config[4096];
 } options = {.proposer = "evolve",
@@ -44,25 +44,26 @@ static struct {
              .minutes = 10,
              .share = 0.98};
 
-/* A search looks at what it has found where its gains add up to so much less than what is wanted,
- * and again when they have grown by most of what was missing, or by the step: log ratios. */
+/* A search checks its result when the sum of its gains is this close to the required gain, and
+ * again when the sum has grown by most of the missing gain, or by the step: log ratios. */
 static const double near_gain = 0.06, gain_step = 0.005, most_of_missing = 0.75;
 
-/* The default's own, and that of the checks; then a seed's, so that no seed knows of another, or of
- * the default. */
+/* Seeds of the default's campaign, of the checks, and of the searches, so that no campaign depends
+ * on another. */
 static mgl_store *store;
 
-/* What a seed came to. */
+/* Results of a seed. */
 typedef struct convergence {
     show_counts counts;
-    double seconds, gain; /* gain: log ratio over the poor start, of all keeps */
-    int checks;           /* of what was found against the default */
-    bool reached;         /* the last of them says so */
-    mgl_trial last;       /* that one; without pairs */
+    double seconds, gain; /* gain: log ratio over the bad start, of all keeps */
+    int checks;           /* gain of the result over the default */
+    bool reached;         /* the last check reached it */
+    mgl_trial last;       /* the last check; without pairs */
     char end[300];        /* why it ended */
 } convergence;
 
-/* ---- the poor start -------------------------------------------------------------------------- */
+/* ---- bad starting point
+ * ------------------------------------------------------------------------ */
 
 static void write_poor(mgl_schedule_config *poor)
 {
@@ -95,7 +96,7 @@ static void open_campaign(const char *name, const char *proposer, bool poor, int
     show_check(mgl_tune_prepare(store, &request, true, tune, &err), &err);
 }
 
-/* Hands in a proposal and runs the campaign until it is a trial, which may have to wait for a
+/* Submits a proposal and runs the campaign until it is a trial, which may have to wait for a
  * control. */
 static void measure(mgl_tune *tune, const mgl_proposal *proposal, mgl_trial *out)
 {
@@ -118,7 +119,7 @@ static void measure(mgl_tune *tune, const mgl_proposal *proposal, mgl_trial *out
     mgl_text_clear(&text);
 }
 
-/* The default's us and the poor start's, one against the other. */
+/* The times in us of the default and of the bad start, measured as a pair. */
 static void compare_starts(const mgl_schedule_config *poor, double us[2])
 {
     mgl_error err = {0};
@@ -146,8 +147,8 @@ static bool is_program_of(const mgl_trial *a, const mgl_trial *b)
     return !strcmp(a->digest, b->digest);
 }
 
-/* One check of what was found, in a campaign of its own; false: an earlier run made it, of another
- * program. */
+/* Checks the result in a separate campaign; false: the campaign has a check of another program from
+ * an earlier run. */
 static bool make_check(const char *name, int seed, const mgl_trial *found, mgl_trial *out)
 {
     mgl_error err = {0};
@@ -167,7 +168,7 @@ static bool make_check(const char *name, int seed, const mgl_trial *found, mgl_t
     return made;
 }
 
-/* What a seed's campaign has found, against the default: among the default's campaigns. */
+/* Measures the result of a seed against the default, in the default's campaigns. */
 static void check_found(const mgl_tune *tune, int seed, convergence *out)
 {
     mgl_error err = {0};
@@ -177,7 +178,7 @@ static void check_found(const mgl_tune *tune, int seed, convergence *out)
     show_check(
         mgl_store_get_trial(store, tune->record.id, tune->record.incumbent, false, &found, &err),
         &err);
-    found.proposal.parent = 0; /* which that campaign does not have */
+    found.proposal.parent = 0; /* moves, which that campaign does not have */
     show_check(mgl_store_open(options.store, true, &store, &err), &err);
     do
         snprintf(name, sizeof name, "check-%s-%d-%d", options.proposer, seed, ++out->checks);
@@ -190,14 +191,14 @@ static void check_found(const mgl_tune *tune, int seed, convergence *out)
     store = of_seed;
 }
 
-/* How much a seed has to gain more before it is checked again. */
+/* The additional gain until the next check of a seed. */
 static double step_after(const convergence *c)
 {
     const double missing = c->last.p_value >= 0 ? log(options.share) - c->last.gain : 0;
     return fmax(gain_step, most_of_missing * missing);
 }
 
-/* Runs a seed's campaign until it has gained so much (a log ratio), or its time is over. */
+/* Runs a seed's campaign until it has this gain (a log ratio), or its time is over. */
 static void go_on(mgl_tune *tune, double gain, convergence *out)
 {
     mgl_error err = {0};
@@ -217,7 +218,7 @@ static void run_seed(int seed, double wanted, convergence *out)
     mgl_error err = {0};
     mgl_tune tune;
     char name[100], path[4096];
-    int64_t checked = 0; /* the trial that the last check was of */
+    int64_t checked = 0; /* the trial of the last check */
     double next = log1p(wanted) - near_gain;
     bool ended = false;
     snprintf(name, sizeof name, "search-%s-%d", options.proposer, seed);

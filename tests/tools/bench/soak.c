@@ -38,27 +38,27 @@ enum { DEADLINE_MS = 10000 };
 
 struct options {
     const char *model;
-    const char *config; /* of a ScheduleConfig, NULL: the default */
-    const char *arch;   /* to compile for, NULL: the device's */
+    const char *config; /* path of a ScheduleConfig; NULL: the default */
+    const char *arch;   /* architecture to compile for; NULL: the device's */
     mgl_dtype dtype;
     int prompt, launches, tokens, long_tokens, capacity, delays, device;
     int sequences, groups;
 };
 
-/* What launches of one prompt make. */
+/* Results of the launches of one prompt. */
 struct answer {
     int32_t *tokens; /* (prompt + tokens) the prompt, and the reply */
-    float *logits;   /* (vocab) behind the reply */
+    float *logits;   /* (vocab) logits after the reply */
     float *scores;   /* (prompt + tokens) */
 };
 
-/* A part that compares. */
+/* A part that compares launches. */
 struct comparison {
     int generated, scored;            /* launches */
-    int tokens_differ, logits_differ; /* of the generated */
-    int scores_differ;                /* of the scored */
-    int changes;   /* launches of both kinds that did not make what those before them did */
-    uint64_t last; /* fingerprint of what those made; 0: there are none */
+    int tokens_differ, logits_differ; /* hash of the generated launch */
+    int scores_differ;                /* hash of the scored launch */
+    int changes;                      /* launches whose results differ from the first launch's */
+    uint64_t last;                    /* fingerprint of the first results; 0: none */
     double seconds;
 };
 
@@ -73,11 +73,10 @@ struct soak {
     neighbors_counts groups, delayed;
     int long_tokens, long_launches; /* done */
     double long_seconds;
-    mgl_vm_facts facts; /* of the first machine */
+    mgl_vm_facts facts; /* facts of the first machine */
 };
 
-/* ---- machines and memory ----------------------------------------------------------------------
- */
+/* ---- machines and memory --------------------------------------------------------------------- */
 
 static mgl_status lower(struct soak *s, mgl_error *err)
 {
@@ -98,7 +97,7 @@ static mgl_status lower(struct soak *s, mgl_error *err)
                                        &s->program, err);
 }
 
-/* In place of the machine that there is. `delay_seed`: see vm/vm.h. */
+/* Replaces the open machine. `delay_seed`: see vm/vm.h. */
 static mgl_status open_vm(struct soak *s, uint32_t delay_seed, mgl_error *err)
 {
     mgl_vm_options options = {.kind = MGL_VM_CUDA,
@@ -156,8 +155,7 @@ static void close_soak(struct soak *s)
     clear_answer(&s->seen);
 }
 
-/* ---- fingerprints -----------------------------------------------------------------------------
- */
+/* ---- fingerprints ---------------------------------------------------------------------------- */
 
 static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t count) /* FNV-1a */
 {
@@ -175,8 +173,7 @@ static uint64_t fingerprint(const struct soak *s, const struct answer *a)
     return add_bytes(hash, a->scores, positions * sizeof *a->scores);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static mgl_status launch(struct soak *s, const mgl_vm_sequence *sequence, mgl_vm_report *report,
                          mgl_error *err)
@@ -190,7 +187,7 @@ static mgl_status launch(struct soak *s, const mgl_vm_sequence *sequence, mgl_vm
     return status;
 }
 
-/* Tokens and logits of a greedy reply to the prompt in *to. */
+/* Stores tokens and logits of a greedy reply to the prompt in *to. */
 static mgl_status generate(struct soak *s, struct answer *to, mgl_error *err)
 {
     mgl_vm_report report;
@@ -204,7 +201,7 @@ static mgl_status generate(struct soak *s, struct answer *to, mgl_error *err)
     return mgl_vm_get_logits(s->vm, to->logits, err);
 }
 
-/* What each token of prompt and first reply had as log-probability. */
+/* Scores each token of the prompt and the first reply. */
 static mgl_status score(struct soak *s, struct answer *to, mgl_error *err)
 {
     mgl_vm_report report;
@@ -217,7 +214,7 @@ static mgl_status score(struct soak *s, struct answer *to, mgl_error *err)
     return status;
 }
 
-/* One launch of each kind, compared with the first ones. */
+/* Runs one launch of each kind, and compares it with the first. */
 static mgl_status compare(struct soak *s, struct comparison *c, mgl_error *err)
 {
     size_t positions = (size_t)(s->options.prompt + s->options.tokens);
@@ -253,10 +250,9 @@ static mgl_status compare_all(struct soak *s, const char *what, int count, struc
     return status;
 }
 
-/* ---- the parts --------------------------------------------------------------------------------
- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
-/* The first launches, which all others are compared with. */
+/* Runs the reference launches, with which all others are compared. */
 static mgl_status begin(struct soak *s, mgl_error *err)
 {
     mgl_status status = open_vm(s, 0, err);
@@ -267,7 +263,7 @@ static mgl_status begin(struct soak *s, mgl_error *err)
     return status ? status : score(s, &s->wanted, err);
 }
 
-/* Replies of all sequences beside each other, each `count` tokens. */
+/* Replies of all sequences in one launch, each with `count` tokens. */
 static mgl_status run_replies(struct soak *s, int32_t *last, int count, mgl_error *err)
 {
     mgl_vm_sequence sequences[MGL_MAX_SEQUENCES];
@@ -357,8 +353,7 @@ static mgl_status run(struct soak *s, mgl_error *err)
     return status ? status : run_delays(s, err);
 }
 
-/* ---- output -----------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_comparison(const char *name, const struct comparison *c)
 {
@@ -380,7 +375,7 @@ static void print_groups(const struct soak *s)
            c->seconds);
 }
 
-/* The fingerprint is of the first answer: runs of other processes can be compared by it. */
+/* The fingerprint of the first result allows a comparison between processes. */
 static void print(const struct soak *s, mgl_status status)
 {
     const struct options *o = &s->options;
@@ -400,8 +395,7 @@ static void print(const struct soak *s, mgl_status status)
            (int)status);
 }
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static bool read_count(const char *text, int *to)
 {
@@ -411,7 +405,7 @@ static bool read_count(const char *text, int *to)
     return end != text && *end == 0 && value >= 0 && value <= 1 << 28;
 }
 
-/* Whether the flag is one that takes this value. */
+/* Reads a numeric flag. */
 static bool read_flag(struct options *o, const char *flag, const char *value)
 {
     const struct {

@@ -26,7 +26,7 @@
 #include "validator/validator.h"
 
 enum { QUARTERS = 4, LARGEST_REPORT = 5000000, SLACK_BYTES = 2 << 20 };
-#define MOST_GROWTH 1.25 /* of the last quarter, times the second one's */
+#define MOST_GROWTH 1.25 /* limit of the growth in the last quarter, relative to the second one */
 
 static struct {
     int64_t trials;
@@ -74,7 +74,7 @@ static struct {
     double seconds;
     int64_t calls;
 } spent[PART_COUNT];
-static bool proposing; /* what a proposer calls is its own time */
+static bool proposing; /* calls by a proposer count as its own time */
 
 static void add_time(enum part part, double began)
 {
@@ -97,7 +97,7 @@ static void add_time(enum part part, double began)
 PARTS(X)
 #undef X
 
-/* A proposer behind a stopwatch. */
+/* Wraps a proposer to measure its time. */
 typedef struct timed {
     mgl_proposer proposer; /* first */
     mgl_proposer *real;
@@ -143,9 +143,9 @@ static struct {
     double began;
 } night;
 
-/* What it takes after a quarter. */
+/* Resources in use after a quarter. */
 static struct quarter {
-    int64_t memory, heap, store; /* bytes: resident, allocated, of the file and its log */
+    int64_t memory, heap, store; /* bytes: resident, allocated, of the store and its log */
     double seconds;
 } quarters[QUARTERS + 1];
 
@@ -168,11 +168,11 @@ static int64_t resident_bytes(void)
     return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* Of AddressSanitizer, which keeps freed memory resident and answers mallinfo2 with zeros. */
+/* AddressSanitizer's count, because it keeps freed memory resident and mallinfo2 returns zeros
+ * under it. */
 size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-/* What is allocated and not freed: this grows with what the campaign keeps, and with nothing else.
- */
+/* Allocated and not freed bytes: they may grow only with the data that the campaign keeps. */
 static int64_t heap_bytes(void)
 {
     if (__sanitizer_get_current_allocated_bytes)
@@ -181,7 +181,7 @@ static int64_t heap_bytes(void)
     return (int64_t)(facts.uordblks + facts.hblkhd);
 }
 
-/* With the log that is not in the file yet. */
+/* Includes the log that is not in the file yet. */
 static int64_t store_bytes(void)
 {
     char log[sizeof night.path + 8];
@@ -302,7 +302,7 @@ static int64_t count_report(double *seconds)
     return bytes;
 }
 
-/* Linear: the last quarter takes about as much more as the second one. */
+/* Linear growth: the last quarter grows about as much as the second one. */
 static bool is_linear(int64_t before, int64_t second, int64_t third, int64_t last)
 {
     return (double)(last - third) <= MOST_GROWTH * (double)(second - before) + SLACK_BYTES;
@@ -322,7 +322,7 @@ static void put_quarters(mgl_json_out *out)
     mgl_json_out_close_array(out);
 }
 
-/* Milliseconds a trial, and how often a part was called. */
+/* Milliseconds per trial, and the number of calls of each part. */
 static void put_parts(mgl_json_out *out)
 {
     double rest = quarters[QUARTERS].seconds;

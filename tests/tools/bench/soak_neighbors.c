@@ -12,7 +12,8 @@ enum { MOST_ROUNDS = 1000 };
 
 typedef struct reply {
     int32_t tokens[NEIGHBORS_MOST]; /* (count) */
-    float gaps[NEIGHBORS_MOST];     /* (count) of the two likeliest; of a reply alone */
+    float gaps[NEIGHBORS_MOST];     /* (count) gap of the two most likely tokens, for a reply
+                                       alone */
     int count, told;
 } reply;
 
@@ -28,7 +29,7 @@ static struct {
     uint64_t hash;
 } rounds[MOST_ROUNDS];
 
-/* The sequences of a round; their ends are those that the round has kept. */
+/* The sequences of a round, with the round's end tokens. */
 static void draw_neighbors(const neighbors_shape *shape, int round)
 {
     uint64_t state = (uint64_t)round + 1;
@@ -75,7 +76,7 @@ static mgl_status run(mgl_vm *vm, const mgl_vm_sequence *sequences, int count, r
     return status;
 }
 
-/* Each reply by itself. A third of them gets an end token, which is one of its own. */
+/* Generates each reply alone. A third of them gets an end token that occurs in the reply. */
 static mgl_status run_alone(mgl_vm *vm, const neighbors_shape *shape, int round, mgl_error *err)
 {
     mgl_status status = MGL_OK;
@@ -93,7 +94,7 @@ static mgl_status run_alone(mgl_vm *vm, const neighbors_shape *shape, int round,
     return status;
 }
 
-/* The first place where two replies differ; -1: nowhere. */
+/* The first index at which two replies differ; -1: none. */
 static int first_other(const reply *a, const reply *b)
 {
     const int both = a->count < b->count ? a->count : b->count;

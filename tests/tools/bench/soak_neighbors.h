@@ -16,29 +16,31 @@ enum { NEIGHBORS_MOST = 512 /* tokens of a prompt, and of a reply */ };
 
 typedef struct neighbors_shape {
     int sequences, prompt,
-        tokens; /* the most tokens of a prompt, and of a reply; NEIGHBORS_MOST each at most */
+        tokens; /* maximum tokens of a prompt, and of a reply; at most NEIGHBORS_MOST each */
     int vocab;
 } neighbors_shape;
 
 typedef struct neighbors_counts {
     int groups, replies, ended; /* ended: by an end token */
     int64_t tokens;
-    int changes;      /* companies whose second launch, on any machine, made other tokens */
-    int apart;        /* greedy replies that differ from those alone */
-    int drawn_apart;  /* likewise, drawn */
-    double worst_gap; /* the largest, at the first other token of a greedy reply, between the
-                         logits of the two likeliest of the reply alone */
-    int over_gap;     /* greedy replies where it is NEIGHBORS_GAP and more */
+    int changes;      /* launches with neighbors whose repetition, on any machine, gave other
+                         tokens */
+    int apart;        /* greedy replies that differ from the replies alone */
+    int drawn_apart;  /* sampled replies that differ */
+    double worst_gap; /* largest gap, at the first different token of a greedy reply, between the
+                         two largest logits of the reply alone */
+    int over_gap;     /* greedy replies with a gap of NEIGHBORS_GAP or more */
     double seconds;
 } neighbors_counts;
 
-#define NEIGHBORS_GAP 0.1 /* of logits; what is nearer may be either in 16 bits */
+#define NEIGHBORS_GAP 0.1 /* gap of logits, below which rounding to 16 bits may change the choice  \
+                           */
 
-/* Runs company `round` twice, and each of its replies alone. */
+/* Runs the launch `round` twice, and each of its replies alone. */
 mgl_status neighbors_compare(mgl_vm *vm, const neighbors_shape *shape, int round,
                              neighbors_counts *counts, mgl_error *err);
 
-/* Runs a company that neighbors_compare has seen once more, on any machine of the same program. */
+/* Repeats a launch that neighbors_compare has run, on any machine with the same program. */
 mgl_status neighbors_repeat(mgl_vm *vm, const neighbors_shape *shape, int round,
                             neighbors_counts *counts, mgl_error *err);
 

@@ -22,10 +22,10 @@
 enum { UNTRACED, TRACED, WAYS, WARM_UPS = 3, MOST_TOKENS = 256 };
 
 struct options {
-    const char *model, *config; /* config of a ScheduleConfig, NULL: the default */
+    const char *model, *config; /* path of a ScheduleConfig; NULL: the default */
     mgl_dtype dtype;
     int tokens, samples;
-    double limit; /* of the ratio of medians */
+    double limit; /* limit of the ratio of medians */
 };
 
 struct overhead {
@@ -33,8 +33,8 @@ struct overhead {
     mgl_checkpoint *checkpoint;
     mgl_program *program;
     mgl_vm *vms[WAYS];
-    double us[WAYS][MGL_MAX_SAMPLES]; /* (samples) a token */
-    int32_t made[MOST_TOKENS];        /* (tokens) by the first launch */
+    double us[WAYS][MGL_MAX_SAMPLES]; /* (samples) us per token */
+    int32_t made[MOST_TOKENS];        /* (tokens) of the first launch */
 };
 
 static mgl_status lower(struct overhead *s, mgl_error *err)
@@ -73,7 +73,7 @@ static void close_overhead(struct overhead *s)
     mgl_checkpoint_close(s->checkpoint);
 }
 
-/* A launch: its us a token, and its tokens to `made` (tokens). */
+/* Runs a launch. Returns its us per token, and its tokens in `made` (tokens). */
 static mgl_status launch(const struct overhead *s, int way, double *us, int32_t *made,
                          mgl_error *err)
 {
@@ -93,7 +93,7 @@ static mgl_status launch(const struct overhead *s, int way, double *us, int32_t 
     return MGL_OK;
 }
 
-/* One launch of each; `sample` negative: a warm-up. */
+/* Runs one launch of each machine; `sample` < 0: warm-up. */
 static mgl_status take_sample(struct overhead *s, int sample, mgl_error *err)
 {
     int32_t made[MOST_TOKENS];
@@ -118,7 +118,7 @@ static mgl_status measure(struct overhead *s, mgl_error *err)
     return status;
 }
 
-/* The ratio of medians. */
+/* Returns the ratio of medians. */
 static double print(const struct overhead *s)
 {
     static const char *const names[WAYS] = {"untraced", "traced"};

@@ -26,7 +26,7 @@ struct options {
 struct row {
     char shape[32];
     int batch, context;
-    int hidden; /* 0: the shape's own */
+    int hidden; /* 0: that of the shape */
 };
 
 static int fail(const mgl_error *err)
@@ -44,7 +44,7 @@ static bool read_row(const char *text, struct row *row)
     return text[end] == 0 || sscanf(text + end, ":%d", &row->hidden) == 1;
 }
 
-/* What no machine would run is not compiled either. */
+/* Programs that no machine can run are skipped. */
 static mgl_status judge(const mgl_program *program, const mgl_graph *graph, mgl_error *err)
 {
     mgl_verdict verdict = {0};
@@ -56,7 +56,7 @@ static mgl_status judge(const mgl_program *program, const mgl_graph *graph, mgl_
     return status;
 }
 
-/* The program of a row, as eval/bench.c lowers it. */
+/* Lowers the program of a row like eval/bench.c. */
 static mgl_status lower(const struct options *o, const struct row *row, mgl_program **out,
                         mgl_error *err)
 {
