@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL = 8 /* words of a head's partial: q, k, v, past k, past v, split, splits, tail */ };
+enum {
+    CELL = 8 /* words of a head's partial result: q, k, v, past k, past v, split, splits, tail */
+};
 enum phase { WAITING, POLLING, STORING, SIGNALLING };
 #define NOT_WRITTEN (~(uint64_t)0) /* a flag word; no hash is all ones */
 
-/* A store that is on its way. */
+/* A store that is not visible yet. */
 struct store {
     uint64_t *to, value;
     bool flag;
@@ -18,11 +20,11 @@ struct store {
 struct queue {
     int epoch, task, signal;
     enum phase phase;
-    bool early_reads; /* of the plain inputs: before the flags */
+    bool early_reads; /* phase of the plain inputs: before the flags */
     bool left;
-    int polled;      /* inputs looked at for flags */
-    uint64_t token;  /* what enter read */
-    uint64_t *input; /* what the task at hand read */
+    int polled;      /* number of inputs whose flags are checked */
+    uint64_t token;  /* values that enter read */
+    uint64_t *input; /* inputs of the current task */
     struct store *stores;
     int store_count; /* not yet visible */
 };
@@ -35,8 +37,8 @@ struct machine {
     int *value, *total; /* (counters) */
     struct queue *queues;
     uint64_t token;
-    int epoch;              /* samples done */
-    const mgl_task *sample; /* of a program with penalties; else NULL */
+    int epoch;              /* completed samples */
+    const mgl_task *sample; /* counts of a program with penalties; else NULL */
 };
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -58,7 +60,7 @@ static uint32_t next_random(struct machine *m)
     return m->random >> 8;
 }
 
-/* ---- buffers ---- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static int64_t words_of(const mgl_buffer *b)
 {
@@ -89,7 +91,7 @@ static uint64_t *set_of(const struct machine *m, int buffer, int epoch)
     return m->words[buffer] + words_of(b) * (epoch % b->sets);
 }
 
-/* How many words read_region copies. */
+/* The number of words that read_region copies. */
 static int64_t region_words(const struct machine *m, const mgl_region *r)
 {
     const mgl_buffer *b = &m->p->buffers[r->buffer];
@@ -101,7 +103,7 @@ static int64_t region_words(const struct machine *m, const mgl_region *r)
     return last->hi - last->lo;
 }
 
-/* Copies what an input region holds. */
+/* Copies the contents of an input region. */
 static void read_region(const struct machine *m, const mgl_region *r, int epoch, uint64_t *to)
 {
     const mgl_buffer *b = &m->p->buffers[r->buffer];
@@ -120,9 +122,9 @@ static void read_region(const struct machine *m, const mgl_region *r, int epoch,
     }
 }
 
-/* ---- stores ---- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
-/* The value becomes word `at` of the buffer of an output, sooner or later. */
+/* Stores the value to word `at` of an output's buffer; it becomes visible later. */
 static void store(struct machine *m, struct queue *q, int operand, int64_t at, uint64_t value)
 {
     const mgl_region *r = region(m, q->task, operand);
@@ -130,7 +132,7 @@ static void store(struct machine *m, struct queue *q, int operand, int64_t at, u
         (struct store){set_of(m, r->buffer, q->epoch) + at, value, r->flag};
 }
 
-/* Column `at` of a rank-2 output. */
+/* Stores column `at` of a rank-2 output. */
 static void store_column(struct machine *m, struct queue *q, int operand, int64_t at,
                          uint64_t value)
 {
@@ -149,10 +151,10 @@ static void commit(struct queue *q, bool flags)
     q->store_count = kept;
 }
 
-/* ---- ops: from q->input to stores ---- */
+/* ---- ops: from q->input to stores ------------------------------------------------------------ */
 
-/* y of every streamed row, from the hash of the input; and the same into `copy`, if the task has
- * that operand. */
+/* Stores y of every streamed row, computed from the hash of the input, and the same to `copy` if
+ * the task has that operand. */
 static void run_linear(struct machine *m, struct queue *q, uint64_t input, int y, int copy,
                        const uint64_t *add)
 {
@@ -226,7 +228,7 @@ static void run_attention(struct machine *m, struct queue *q)
     }
 }
 
-/* Column j of a head that is merged of the task's partials. */
+/* Column j of a head, merged from the task's partial results. */
 static uint64_t merged_column(struct machine *m, const struct queue *q, int64_t head, int j)
 {
     const mgl_region *r = region(m, q->task, 0);
@@ -252,7 +254,7 @@ static void run_merge(struct machine *m, struct queue *q)
             store_column(m, q, 1, at++, merged_column(m, q, head, j));
 }
 
-/* linear_add of the columns that merge would store. */
+/* linear_add of the merged columns. */
 static void run_merge_add(struct machine *m, struct queue *q)
 {
     const mgl_region *part = region(m, q->task, 0);
@@ -264,7 +266,7 @@ static void run_merge_add(struct machine *m, struct queue *q)
     free(columns);
 }
 
-/* The logits that were just stored, with counts and sequence, behind x and g. */
+/* Penalized logits: the logits just stored, with counts and sequence, which follow x and g. */
 static void penalize(struct machine *m, struct queue *q, int y)
 {
     const mgl_region *counts = region(m, q->task, 2), *sequence = region(m, q->task, 3);
@@ -292,7 +294,7 @@ static void run_head(struct machine *m, struct queue *q, uint64_t input)
     }
 }
 
-/* Word w of a cell stands for column w * columns / CELL of the partials. */
+/* Word w of a cell represents column w * columns / CELL of the partial results. */
 static bool clears_word(const mgl_region *r, const mgl_buffer *b, int64_t word)
 {
     if (b->rank == 2)
@@ -315,7 +317,7 @@ static void run_clear(struct machine *m, struct queue *q)
     }
 }
 
-/* Whether a buffer is the program's memory of its tokens: sequence, and counts. */
+/* Whether a buffer keeps tokens between epochs: sequence, and counts. */
 static bool is_memory(const struct machine *m, int buffer)
 {
     const mgl_task *sample = m->sample;
@@ -324,8 +326,8 @@ static bool is_memory(const struct machine *m, int buffer)
             mgl_task_operand(m->p, sample, MGL_OPERAND(sample, counts))->buffer == buffer);
 }
 
-/* Between two epochs: folds the cache, scrambles the rest. Flag words and the memory of tokens are
- * the program's affair. */
+/* Between two epochs: hashes the cache, and scrambles the rest except flag words and the buffers
+ * that keep tokens, which the program must handle. */
 static void cross_epoch(struct machine *m)
 {
     for (int i = 0; i < m->p->buffer_count; i++) {
@@ -340,7 +342,7 @@ static void cross_epoch(struct machine *m)
     }
 }
 
-/* Remembers the token in each word of an output. */
+/* Mixes the token into each word of an output. */
 static void remember(struct machine *m, struct queue *q, int operand)
 {
     const mgl_region *to = mgl_task_operand(m->p, m->sample, operand);
@@ -350,7 +352,7 @@ static void remember(struct machine *m, struct queue *q, int operand)
         store_column(m, q, place, i, mix(words[i], mix(m->token, (uint64_t)i)));
 }
 
-/* What sample has of penalized logits, behind its other inputs. */
+/* Inputs of sample for penalized logits, after its other inputs. */
 static uint64_t hash_penalized(const struct machine *m, const uint64_t *input)
 {
     for (int i = 0; i < mgl_op_get(MGL_OP_SAMPLE)->in_count; i++)
@@ -439,21 +441,21 @@ static void run_task(struct machine *m, struct queue *q)
     case MGL_OP_CLEAR:
         run_clear(m, q);
         break;
-    case MGL_OP_EMBED_GAMMA: /* of the second list, which this machine does not run */
+    case MGL_OP_EMBED_GAMMA: /* op of the second list, which this machine does not run */
     case MGL_OP_LINEAR_ADD_GAMMA:
     case MGL_OP_RMS_LINEAR:
     case MGL_OP_RMS_SWIGLU:
     case MGL_OP_RMS_HEAD:
     case MGL_OP_ATTEND_ROWS:
-    case MGL_OP_DRAW: /* of programs of several sequences, likewise */
+    case MGL_OP_DRAW: /* op of programs with several sequences, likewise */
     case MGL_OP_COUNT:
         break;
     }
 }
 
-/* ---- queues ---- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-/* Input `operand` into its place in q->input; false when words of it are not written. */
+/* Copies input `operand` to q->input; false if some of its words are not written. */
 static bool read_input(struct machine *m, struct queue *q, int operand)
 {
     uint64_t *to = q->input;
@@ -467,7 +469,7 @@ static bool read_input(struct machine *m, struct queue *q, int operand)
     return true;
 }
 
-/* A queue sees its own stores; so does everybody else then. */
+/* A queue sees its own stores; then all queues see them. */
 static void read_plain(struct machine *m, struct queue *q)
 {
     commit(q, false);
@@ -476,7 +478,7 @@ static void read_plain(struct machine *m, struct queue *q)
             read_input(m, q, i);
 }
 
-/* Looks at the next flag input; false when it has to wait. */
+/* Checks the next flag input; false if it must wait. */
 static bool poll(struct machine *m, struct queue *q)
 {
     const mgl_task *t = &m->p->tasks[q->task];
@@ -514,7 +516,7 @@ static void next_task(struct machine *m, struct queue *q, int index)
     }
 }
 
-/* One step of a queue; false when it has to wait. */
+/* Executes one step of a queue; false if it must wait. */
 static bool step(struct machine *m, int index)
 {
     struct queue *q = &m->queues[index];
@@ -534,7 +536,8 @@ static bool step(struct machine *m, int index)
     case POLLING:
         return poll(m, q);
     case STORING:
-        /* Flags order nothing but themselves: other stores may come later, up to a signal. */
+        /* Flags order only themselves: other stores may become visible later, at the latest at a
+         * signal. */
         if (next_random(m) % 2)
             commit(q, false);
         commit(q, true);
@@ -586,7 +589,8 @@ void machine_run(const mgl_program *p, uint32_t seed, struct outcome *out)
         m.queues[q].input = zeroed((size_t)most, sizeof(uint64_t));
         m.queues[q].stores = zeroed((size_t)most, sizeof(struct store));
     }
-    /* A queue is let run for a while before another one is drawn: far apart is where races are. */
+    /* A queue runs several steps before another queue is drawn, because races show if queues are
+     * far apart. */
     int idle = 0, queue = 0;
     for (int stay = 0; idle < 50 * p->queue_count; stay--) {
         if (stay <= 0) {

@@ -15,12 +15,12 @@
 enum { MACHINE_EPOCHS = 4 };
 
 struct outcome {
-    bool stuck;     /* no queue could go on */
-    bool unordered; /* a task of an epoch had not ended when its sample did */
+    bool stuck;     /* deadlock: no queue can continue */
+    bool unordered; /* a task of an epoch had not ended at its sample */
     uint64_t tokens[MACHINE_EPOCHS];
 };
 
-/* The program must be one that the validator accepted: no index is checked. */
+/* Runs a program, which the validator must have accepted: indices are not checked. */
 void machine_run(const mgl_program *program, uint32_t seed, struct outcome *out);
 
 #endif

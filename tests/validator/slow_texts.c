@@ -7,7 +7,7 @@
 
 enum { MOST_BASE = 1 << 16 };
 
-/* ---- the base text -------------------------------------------------------------------------- */
+/* ---- the base text --------------------------------------------------------------------------- */
 
 static char base[MOST_BASE];
 
@@ -24,7 +24,7 @@ static void read_base(void)
     base[length] = 0;
 }
 
-/* Appends the base text up to `mark`, which must stand behind *at, and goes there. */
+/* Appends the base text from *at up to `mark`, which must follow, and advances *at. */
 static void put_until(mgl_text *to, const char **at, const char *mark)
 {
     const char *end = strstr(*at, mark);
@@ -36,14 +36,14 @@ static void put_until(mgl_text *to, const char **at, const char *mark)
     *at = end;
 }
 
-/* ---- anti-diagonals of clears --------------------------------------------------------------- */
+/* ---- anti-diagonals of clears ---------------------------------------------------------------- */
 
 enum { REGIONS_OF_CLEAR = 8 };
 
 typedef void put_region(mgl_text *to, int i, int count);
 
-/* Long in one dimension, a row of the other: even ones on the diagonal and odd ones on the
- * anti-diagonal, so that the bounds of every run of them are wide and no two meet. */
+/* Regions long in one dimension and one row in the other: even ones on the diagonal and odd ones on
+ * the anti-diagonal. The bounds of every run of them are wide, and no two overlap. */
 static int place(int i, int count)
 {
     return i % 2 ? count - 1 - i / 2 : i / 2;
@@ -61,7 +61,7 @@ static void put_planes(mgl_text *to, int i, int count)
     mgl_text_format(to, "d[:rows,%d:%d,%d:%d,0:8]", i, count, at, at + 1);
 }
 
-/* Steps: row i from i on, shortened at its end, in a column that jumps. */
+/* Staircase: row i starts at column i, and is shortened at its end, in a column that varies. */
 static void put_steps(mgl_text *to, int i, int count)
 {
     int at = 8 * place(i, count);
@@ -103,15 +103,15 @@ static void write_steps(mgl_text *to, int count)
     write_clears(to, count, extents, put_steps);
 }
 
-/* ---- many queues ---------------------------------------------------------------------------- */
+/* ---- many queues ----------------------------------------------------------------------------- */
 
 enum { QUEUES = 256 };
 
 typedef void put_counters(mgl_text *to, int count);
 typedef void put_tasks(mgl_text *to, int queue, int count);
 
-/* The base with 256 queues; those that are added signal `done` once each, for which sample waits.
- */
+/* The base text with 256 queues. The added queues signal `done` once each, and sample waits for
+ * all. */
 static void write_queues(mgl_text *to, int count, const char *buffers, put_counters *counters,
                          put_tasks *tasks)
 {
@@ -137,7 +137,7 @@ static void write_queues(mgl_text *to, int count, const char *buffers, put_count
 
 enum { NESTED = 136, MIDDLE = 15 }; /* slices of up to 16 columns that hold column 15 */
 
-/* Slice `i` of these: from column *lo to *hi. */
+/* Slice `i` of them: from column *lo to *hi. */
 static void nest(int i, int *lo, int *hi)
 {
     for (*lo = 0, i %= NESTED; i > *lo; i -= ++*lo)
@@ -145,7 +145,7 @@ static void nest(int i, int *lo, int *hi)
     *hi = MIDDLE + 1 + i;
 }
 
-/* Slices that all meet, each written by every queue, one queue after the other. */
+/* Slices that all overlap, each written by every queue in turn. */
 static void put_users(mgl_text *to, int queue, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -174,7 +174,7 @@ static void write_users(mgl_text *to, int count)
     write_queues(to, count, "buffer z act f32 [rows,32]\n", put_shared_counters, put_users);
 }
 
-/* A task of a queue's own column; `edges` is behind it. */
+/* A task on a queue's own column, followed by `edges`. */
 static void put_own(mgl_text *to, int queue)
 {
     mgl_text_format(to, "embed in embedding[0:40,0:1] out z[:rows,%d:%d]", queue, queue + 1);
@@ -182,8 +182,8 @@ static void put_own(mgl_text *to, int queue)
 
 #define OWN_COLUMNS "buffer z act f32 [rows,256]\n"
 
-/* Each task waits for one of the queue in front: no two have the same clock. The last waits for a
- * part of the signals of a counter, for which all clocks are made twice. */
+/* Each task waits for a task of the previous queue, so no two have the same clock. The last waits
+ * for some of the signals of a counter, so all clocks are computed twice. */
 static void put_staircase(mgl_text *to, int queue, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -214,7 +214,7 @@ static void put_one_counter(mgl_text *to, int count)
     mgl_text_put(to, "counter c\n");
 }
 
-/* Queue 2 signals one counter again and again, and all others wait for the last time. */
+/* Queue 2 signals one counter many times, and all others wait for the last signal. */
 static void put_signals(mgl_text *to, int queue, int count)
 {
     for (int i = 0; i < count && queue == 2; i++) {
@@ -232,7 +232,7 @@ static void write_signals(mgl_text *to, int count)
     write_queues(to, count, OWN_COLUMNS, put_one_counter, put_signals);
 }
 
-/* Thresholds below the number of signals, of which a proof asks who cannot be missing. */
+/* Thresholds below the number of signals: the proof must find which signals are always included. */
 static void put_partial(mgl_text *to, int queue, int count)
 {
     for (int i = 0; i < count && queue % 2 == 0; i++) {
@@ -250,7 +250,7 @@ static void write_partial(mgl_text *to, int count)
     write_queues(to, count, OWN_COLUMNS, put_one_counter, put_partial);
 }
 
-/* A task that waits for the same thing again and again. */
+/* A task that waits for the same value many times. */
 static void put_waits(mgl_text *to, int queue, int count)
 {
     put_own(to, queue);
@@ -267,7 +267,7 @@ static void write_waits(mgl_text *to, int count)
     write_queues(to, count, OWN_COLUMNS, put_one_counter, put_waits);
 }
 
-/* ---- the list ------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 const slow_kind slow_kinds[] = {
     {"columns", write_columns, 90000}, {"planes", write_planes, 80000},

@@ -8,17 +8,17 @@
 
 #include "base/text.h"
 
-/* A kind of schedule and how many of its pieces to write. */
+/* A kind of schedule, and the number of its pieces. */
 typedef struct slow_kind {
     const char *name;
     void (*write)(mgl_text *to, int count);
-    int count; /* the most that was tried: some 3 MB of text, more for tasks on many queues */
+    int count; /* maximum tested: some */
 } slow_kind;
 
 extern const slow_kind slow_kinds[];
 extern const int slow_kind_count;
 
-/* The text of a kind. Fails the test when the base text is not there. */
+/* The text of a kind. The test fails if the base text is missing. */
 void slow_write(const slow_kind *kind, int count, mgl_text *to);
 
 #endif

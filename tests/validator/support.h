@@ -16,13 +16,13 @@
 /* The model of the text cases: hidden 16, 1 layer, heads 2/1 of 8, ffn 24, vocab 40, eps 1e-5, 64
  * positions, its own head. With more layers for others. */
 mgl_graph *tiny_graph(int layers);
-/* Any geometry. */
+/* A model of any geometry. */
 mgl_graph *make_graph(const mgl_geometry *geometry, bool tied, mgl_dtype dtype);
 
-/* The graph lowered for sm_90a with so many queues and splits (0: automatic), 4 rows, 2 sequences
- * of 32 positions. */
+/* Lowers the graph for sm_90a with this number of queues and splits (0: automatic), 4 rows, and 2
+ * sequences of 32 positions. */
 mgl_program *lowered(const mgl_graph *graph, int queues, int splits);
-/* The same with another exchange: 1 counters, 2 flags. */
+/* The same with a given exchange: 1 counters, 2 flags. */
 mgl_program *lowered_with(const mgl_graph *graph, int queues, int splits, int exchange,
                           mgl_dtype dtype);
 
@@ -32,8 +32,8 @@ mgl_program *lowered_with_penalties(const mgl_graph *graph, int queues);
 mgl_program *flags_program(int splits);
 mgl_graph *flags_graph(void);
 
-/* What of a program is left out of a copy: one piece; or the task is doubled, or changes places
- * with the one behind it on its queue. */
+/* The edit of a copy: one piece is left out; or a task is doubled, or exchanged with the next task
+ * of its queue. */
 enum piece {
     NO_PIECE,
     PIECE_TASK,
@@ -46,10 +46,10 @@ enum piece {
 };
 mgl_program *copy_without(const mgl_program *program, enum piece piece, int index);
 
-/* Validates; fails the test when memory runs out. Release with mgl_verdict_clear. */
+/* Validates a program; the test fails if memory runs out. Release with mgl_verdict_clear. */
 mgl_verdict verdict_of(const mgl_program *program, const mgl_graph *graph);
 mgl_verdict strict_verdict_of(const mgl_program *program, const mgl_graph *graph);
-/* Whether a diagnostic has the code. */
+/* Whether the verdict has a diagnostic with the code. */
 bool has_code(const mgl_verdict *verdict, int code);
 /* "MG203 MG301", each code once, in the order of their first diagnostics; "accept". */
 const char *codes_of(const mgl_verdict *verdict, char *to, size_t size);

@@ -9,7 +9,8 @@
 
 #include <stdio.h>
 
-/* A twentieth of it would do, without sanitizers and neighbours; without bounds it is minutes. */
+/* Time limit. A twentieth suffices without sanitizers and other load; without bounds the proof
+ * takes minutes. */
 enum { MOST_MS = 30000 };
 
 static const slow_kind *find_kind(const char *name)
@@ -35,7 +36,7 @@ static mgl_program *slow_program(const char *name, int percent)
     return program;
 }
 
-/* What is made of so many percent of a kind, within the time. */
+/* Validates a kind at this percentage of its size, within the time limit. */
 static void expect(const char *name, int percent, const char *codes)
 {
     char got[64];
@@ -66,7 +67,7 @@ START_TEST(steps_of_clears_are_refused)
 }
 END_TEST
 
-/* A part of the rectangles is proved: what is refused is the work, not the shape. */
+/* Fewer rectangles are accepted: the amount of work is rejected, not the shape. */
 START_TEST(fewer_clears_are_proved)
 {
     expect("columns", 5, "accept");
@@ -114,7 +115,7 @@ END_TEST
 
 /* ---- the range of a counter ------------------------------------------------------------------ */
 
-/* The text with each `old` replaced; the text is released. */
+/* Replaces each `old` in the text; releases the old text. */
 static mgl_text replaced(mgl_text text, const char *old, const char *with)
 {
     mgl_text to = {0};
@@ -140,7 +141,7 @@ static mgl_text read_case(const char *name)
     return text;
 }
 
-/* accept_many_signals.mls with so many signals of one counter, and so many positions. */
+/* accept_many_signals.mls with this number of signals of one counter, and of positions. */
 static mgl_program *signals_program(int signals, int capacity)
 {
     static const char embed[] = "embed in embedding[0:40,0:8] out x[:rows,0:8] signal embedded\n";
@@ -181,7 +182,7 @@ START_TEST(the_most_signals_of_the_most_positions)
 }
 END_TEST
 
-/* 2,048 signals in (2^31 - 1) / 2,048 epochs, rounded down, one of which is for leaving. */
+/* 2,048 signals in (2^31 - 1) / 2,048 epochs, rounded down; the last epoch is for leaving. */
 START_TEST(the_most_positions_of_many_signals)
 {
     expect_signals(2048, (1 << 20) - 2, "accept");

@@ -159,7 +159,8 @@ static void teardown(void)
     mgl_graph_free(graph);
 }
 
-/* Checks, whatever comes out; and with the model too. A program that changed is mostly rejected. */
+/* Validates without expecting a result, also with the model. A changed program is usually
+ * rejected. */
 static bool survives(const mgl_program *program)
 {
     mgl_verdict alone = verdict_of(program, NULL), verdict = verdict_of(program, graph);
@@ -269,7 +270,7 @@ START_TEST(an_empty_program_is_rejected)
 }
 END_TEST
 
-/* At most MGL_MAX_DIAGNOSTICS, and still rejected when there are more. */
+/* Reports at most MGL_MAX_DIAGNOSTICS, and rejects if there are more. */
 START_TEST(diagnostics_are_bounded)
 {
     mgl_program *p = copy_without(original, NO_PIECE, -1);

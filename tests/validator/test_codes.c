@@ -10,8 +10,8 @@
 #include <dirent.h>
 #include <stdio.h>
 
-/* Codes that no text can bring, because the parser refuses it first (test_broken.c has them), or
- * only a long one (test_bounded.c). */
+/* Codes that no text can cause, because the parser rejects it first (test_broken.c covers them), or
+ * only a long text (test_bounded.c). */
 static const int without_text[] = {101, 106, 121, 205};
 
 START_TEST(codes_ascend)
@@ -47,7 +47,7 @@ START_TEST(unknown_codes_have_no_entry)
 }
 END_TEST
 
-/* Whether a file mgNNN_... stands among the cases. */
+/* Whether a file mgNNN_... is among the cases. */
 static bool has_case(int code)
 {
     char prefix[16];
@@ -74,7 +74,8 @@ START_TEST(every_code_has_a_case)
 }
 END_TEST
 
-/* The validator states the shapes of the io buffers once more; they must be the machines'. */
+/* The validator states the shapes of the io buffers independently; they must equal those of the
+ * machines. */
 START_TEST(io_shapes_are_the_machines)
 {
     ck_assert_int_eq(MGL_CHECK_CONTROL_WORDS, MGL_CONTROL_WORDS);

@@ -23,7 +23,7 @@ static mgl_region *any_region(mgl_program *p)
     return &p->regions[draw(p->region_count)];
 }
 
-/* A slice of a buffer changes places with another one, in all regions or in some. */
+/* Exchanges two slices of a buffer, in all regions or in some. */
 static void exchange_columns(mgl_program *p)
 {
     const mgl_region *one = any_region(p);
@@ -46,7 +46,7 @@ static void exchange_columns(mgl_program *p)
     }
 }
 
-/* Two tasks of one op exchange some operands, and perhaps what they stream. */
+/* Exchanges some operands, and maybe the segments, of two tasks of one op. */
 static void exchange_operands(mgl_program *p)
 {
     const mgl_task *a = &p->tasks[draw(p->task_count)], *b = a;
@@ -73,7 +73,7 @@ static void exchange_operands(mgl_program *p)
     }
 }
 
-/* Two buffers of a space and rank change places, in all regions or in some. */
+/* Exchanges two buffers of one space and rank, in all regions or in some. */
 static void exchange_buffers(mgl_program *p)
 {
     int a = any_region(p)->buffer, b = draw(p->buffer_count);
@@ -108,7 +108,7 @@ typedef void edit_fn(mgl_program *p);
 static edit_fn *const edits[] = {exchange_columns, exchange_operands, exchange_buffers,
                                  exchange_tensors, move_segment};
 
-/* Variants 1 to 3 are lowered with so many splits, variants 4 and 5 exchange by flags. */
+/* Variants 1 to 3 are lowered with that number of splits, variants 4 and 5 use flags. */
 enum { VARIANTS = 5 };
 
 START_TEST(exchanges_are_rejected_or_harmless)

@@ -49,7 +49,7 @@ START_TEST(what_lowering_makes_is_accepted)
 }
 END_TEST
 
-/* A program of one model is none of a model that has more, or less. */
+/* A program for one model is rejected for a model with more or fewer biases and norms. */
 START_TEST(another_family_is_another_model)
 {
     static const unsigned families[] = {MGL_EXTRA_NONE, MGL_EXTRA_QKV_BIAS, MGL_EXTRA_QK_NORM,
@@ -72,7 +72,7 @@ START_TEST(another_family_is_another_model)
 }
 END_TEST
 
-/* ---- near misses ---- */
+/* ---- near misses ----------------------------------------------------------------------------- */
 
 static int find_buffer(const mgl_program *program, const char *name)
 {
@@ -82,7 +82,7 @@ static int find_buffer(const mgl_program *program, const char *name)
     ck_abort_msg("no buffer %s", name);
 }
 
-/* The first region of that buffer that a task with that op reads; -1: there is none. */
+/* The first region of that buffer that a task with that op reads; -1: none. */
 static int find_region(const mgl_program *program, const char *buffer, mgl_op op)
 {
     const int wanted = find_buffer(program, buffer);
@@ -96,7 +96,7 @@ static int find_region(const mgl_program *program, const char *buffer, mgl_op op
 static const struct {
     const char *buffer; /* an input of the op */
     mgl_op op;
-    const char *becomes; /* NULL: it is left out */
+    const char *becomes; /* NULL: the operand is left out */
     int splits;
     const char *codes;
 } misses[] = {
@@ -109,7 +109,7 @@ static const struct {
     {"l1.down_b", MGL_OP_LINEAR_ADD, NULL, 1, "MG703"},
     {"l0.gate_b", MGL_OP_NORM_SWIGLU, NULL, 1, "MG109"},
     {"l0.up_b", MGL_OP_NORM_SWIGLU, NULL, 1, "MG109"},
-    /* of another layer */
+    /* operand of another layer */
     {"l0.q_g", MGL_OP_ATTEND, "l1.q_g", 1, "MG703"},
     {"l1.k_g", MGL_OP_ATTEND, "l0.k_g", 1, "MG703"},
     {"l0.q_g", MGL_OP_ATTEND_PAST, "l1.q_g", 3, "MG703"},
@@ -118,13 +118,13 @@ static const struct {
     {"l1.k_b", MGL_OP_NORM_LINEAR, "l0.k_b", 1, "MG703"},
     {"l0.o_b", MGL_OP_LINEAR_ADD, "l1.o_b", 1, "MG703"},
     {"l1.up_b", MGL_OP_NORM_SWIGLU, "l0.up_b", 1, "MG703"},
-    /* of another tensor of the layer */
+    /* operand of another tensor of the layer */
     {"l0.q_g", MGL_OP_ATTEND, "l0.k_g", 1, "MG703"},
     {"l0.q_g", MGL_OP_ATTEND_PAST, "l0.k_g", 3, "MG703"},
     {"l0.k_b", MGL_OP_NORM_LINEAR, "l0.v_b", 1, "MG703"},
     {"l0.o_b", MGL_OP_LINEAR_ADD, "l0.down_b", 1, "MG703"},
     {"l1.gate_b", MGL_OP_NORM_SWIGLU, "l1.up_b", 1, "MG703"},
-    /* a norm where a bias belongs */
+    /* a norm instead of a bias */
     {"l0.o_b", MGL_OP_LINEAR_ADD, "l0.attn_g", 1, "MG703"},
 };
 

@@ -21,7 +21,7 @@ static unsigned bit(mgl_dtype dtype)
     return 1u << dtype;
 }
 
-/* Each format of a program against each of a checkpoint. */
+/* Tests each format of a program with each format of a checkpoint. */
 START_TEST(only_f32_and_its_own_hold_a_format)
 {
     mgl_dtype checkpoint = floats[_i / FLOATS], format = floats[_i % FLOATS];
@@ -72,7 +72,7 @@ START_TEST(nothing_is_lossy_without_a_checkpoint)
 }
 END_TEST
 
-/* One tensor in f32 among those in bf16 is told by its name. */
+/* The error names the one f32 tensor among bf16 tensors. */
 START_TEST(each_tensor_has_its_own_format)
 {
     mgl_graph *graph = graph_in(MGL_BF16);

@@ -17,7 +17,7 @@ static const struct {
 };
 enum { MODELS = sizeof models / sizeof *models };
 
-/* Takes the program. */
+/* Checks that the program is accepted, and frees it. */
 static void expect_accepted(mgl_program *program, const mgl_graph *graph, int splits)
 {
     int queues = program->queue_count;
@@ -52,7 +52,7 @@ START_TEST(lowered_with_penalties_is_accepted)
 }
 END_TEST
 
-/* Flags in f32, and in bf16 where the widths allow it; the last model's heads are too narrow. */
+/* Flags in f32, and in bf16 if the widths allow it; the last model's heads are too narrow. */
 START_TEST(lowered_with_flags_is_accepted)
 {
     mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
@@ -73,7 +73,7 @@ START_TEST(lowered_with_flags_is_accepted)
 }
 END_TEST
 
-/* Whether a queue has gate and up, but nothing of the residual stream. */
+/* Whether a queue has gate and up tasks, and none of the residual stream. */
 static bool has_roles(const mgl_program *p)
 {
     for (int q = 0; q < p->queue_count; q++) {
@@ -89,7 +89,7 @@ static bool has_roles(const mgl_program *p)
     return false;
 }
 
-/* With roles (schedule/lower/choose.c), which take one sequence. */
+/* With queue roles (schedule/lower/choose.c), which take one sequence. */
 START_TEST(roles_are_accepted)
 {
     mgl_graph *graph = make_graph(&models[_i].geometry, models[_i].tied, MGL_F32);
@@ -115,7 +115,7 @@ START_TEST(roles_are_accepted)
 }
 END_TEST
 
-/* With steps on queues of their own: other joins, other idle queues. */
+/* With steps on separate queues: other joins, other idle queues. */
 START_TEST(spread_steps_are_accepted)
 {
     mgl_graph *graph = tiny_graph(2);
@@ -158,7 +158,7 @@ START_TEST(meaning_needs_a_graph)
 }
 END_TEST
 
-/* A program for one model is not accepted for another one. */
+/* A program for one model is rejected for another one. */
 START_TEST(another_model_is_refused)
 {
     mgl_graph *one = tiny_graph(1), *two = tiny_graph(2);
@@ -203,7 +203,7 @@ START_TEST(lost_memory_is_an_error)
 }
 END_TEST
 
-/* Of a program with flags, and of one that each check of them rejects. */
+/* Checks a program with flags, and programs that each flag check rejects. */
 START_TEST(lost_memory_is_an_error_with_flags)
 {
     mgl_graph *graph = flags_graph();

@@ -24,7 +24,7 @@ static bool same(const struct outcome *a, const struct outcome *b)
     return !a->stuck && !a->unordered && !memcmp(a->tokens, b->tokens, sizeof a->tokens);
 }
 
-/* Whether the program computes what the original does, whatever the interleaving. */
+/* Whether the program computes the same as the original in all drawn interleavings. */
 static bool is_equivalent(const mgl_program *program)
 {
     for (uint32_t seed = 0; seed < SEEDS; seed++) {
@@ -36,7 +36,7 @@ static bool is_equivalent(const mgl_program *program)
     return true;
 }
 
-/* Judges an edited program and releases it. */
+/* Validates an edited program, runs it if it is accepted, and releases it. */
 static void judge(mgl_program *program, const char *what, int index)
 {
     mgl_verdict verdict = verdict_of(program, graph);
@@ -67,7 +67,7 @@ static mgl_program *copy(void)
         }                                                                                          \
     } while (0)
 
-/* ---- pieces ---- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static void drop_all(enum piece piece, int count, const char *what)
 {
@@ -93,7 +93,7 @@ static void edit_pieces(void)
             EDIT(tasks[i].op, (mgl_op)op, "op", i);
 }
 
-/* ---- edges ---- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static void edit_edges(void)
 {
@@ -109,7 +109,7 @@ static void edit_edges(void)
             EDIT(signals[i], c, "signal", i);
 }
 
-/* ---- regions ---- */
+/* ---- regions --------------------------------------------------------------------------------- */
 
 static const int64_t moves[] = {-16, -8, -1, 1, 8, 16};
 enum { MOVES = sizeof moves / sizeof *moves };
@@ -142,7 +142,7 @@ static void edit_regions(void)
     }
 }
 
-/* ---- segments ---- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static void edit_segments(void)
 {
@@ -170,7 +170,7 @@ static void edit_segments(void)
     }
 }
 
-/* ---- declarations ---- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
 static void edit_buffers(void)
 {
@@ -245,9 +245,9 @@ static void edit_header(void)
     }
 }
 
-/* ---- tests ---- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Variants 1 and 2 are lowered with so many splits, variants 3 and 4 exchange by flags; 5 has
+/* Variants 1 and 2 are lowered with that number of splits, variants 3 and 4 use flags; 5 has
  * penalties. */
 enum { FLAGS = 3, PENALTIES = 5, VARIANTS = 5 };
 static const char *const variants[VARIANTS + 1] = {
@@ -291,7 +291,7 @@ START_TEST(single_edits_are_rejected_or_harmless)
 }
 END_TEST
 
-/* ---- several edits of edges at once ---- */
+/* ---- several edits of edges at once ---------------------------------------------------------- */
 
 static uint32_t random_state;
 static int draw(int below)
@@ -325,7 +325,7 @@ static void insert_edge(mgl_program *p, int task, bool signal, int counter, int 
     }
 }
 
-/* A copy with `extra` more waits and signals at random places, and one or two waits fewer. */
+/* A copy with `extra` additional waits and signals at random places, and one or two waits fewer. */
 static mgl_program *rewired(int extra)
 {
     int at[8], counter[8], threshold[8], drop = draw(original->wait_count);
@@ -343,7 +343,7 @@ static mgl_program *rewired(int extra)
     mgl_program_free(from);
     for (int i = 0; i < extra; i++)
         insert_edge(to, at[i], signals[i], counter[i], threshold[i]);
-    /* Joins stay joins more often than not. */
+    /* Thresholds usually follow the number of signals, so joins usually stay joins. */
     for (int i = 0; i < to->wait_count; i++) {
         int total = 0;
         for (int j = 0; j < to->signal_count; j++)
@@ -367,7 +367,7 @@ START_TEST(rewired_edges_are_rejected_or_harmless)
 }
 END_TEST
 
-/* Whether some interleaving brings something else than the original. */
+/* Whether some interleaving gives a result other than the original. */
 static bool is_seen(const mgl_program *program)
 {
     for (uint32_t seed = 0; seed < 50; seed++) {
@@ -379,7 +379,7 @@ static bool is_seen(const mgl_program *program)
     return false;
 }
 
-/* The machine must be able to see a lost wait: else the tests above prove nothing. */
+/* The test machine must detect a lost wait, otherwise the tests above prove nothing. */
 START_TEST(the_machine_sees_lost_waits)
 {
     start(_i);
@@ -413,8 +413,8 @@ START_TEST(the_machine_sees_lost_clears)
 }
 END_TEST
 
-/* The last two tasks of two queues that add to the residual change places: each then reads what the
- * other queue stored, behind flags of that queue. */
+/* Exchanges the last two tasks of two queues that add to the residual: each then reads the other
+ * queue's stores, after flags of that queue. */
 static void cross_residual(mgl_program *p)
 {
     const mgl_task *last[2] = {NULL, NULL};
@@ -435,7 +435,7 @@ static void cross_residual(mgl_program *p)
     y->row_hi = kept.row_hi;
 }
 
-/* And for plain data that flags seem to order. */
+/* The same for plain data that only flags seem to order. */
 START_TEST(the_machine_sees_data_behind_flags)
 {
     start(_i);

@@ -10,7 +10,7 @@
 #include "validator/check.h"
 
 enum { QUEUES = 3, TASKS = 3, ALL = QUEUES * TASKS, COUNTERS = 4, MOST_SIGNALS = 2 };
-/* Of the flagged buffer, each with a writer; the last task of queue 0 clears them. */
+/* Flag regions, each with a writer; the last task of queue 0 clears them. */
 enum { GRANULES = 3, GRANULE_COLUMNS = 4, CLEAR = TASKS - 1 };
 /* Steps of a task: start, end, one for each signal. */
 enum { STEPS = 2 + MOST_SIGNALS, STATES_A_QUEUE = TASKS * STEPS + 1 };
@@ -22,7 +22,7 @@ static int next_random(int below)
     return (int)((state_of_random >> 16) % (uint32_t)below);
 }
 
-/* What edges a program has. */
+/* The kinds of edges of a program. */
 enum edges { JOINS, THRESHOLDS, JOINS_AND_FLAGS, THRESHOLDS_AND_FLAGS };
 
 static bool has_flags(enum edges edges)
@@ -49,7 +49,7 @@ static mgl_region granules(int lo, int hi, bool flag)
                                    {MGL_RANGE_FIXED, lo * GRANULE_COLUMNS, hi * GRANULE_COLUMNS}}};
 }
 
-/* Now and then an input of some granules; as outputs those that the task writes. */
+/* Adds random flag inputs of some granules; the outputs are the task's own flag regions. */
 static void add_regions(mgl_program *p, int task, const int writer[GRANULES])
 {
     mgl_region all = granules(0, GRANULES, false);
@@ -111,7 +111,7 @@ static mgl_program *random_program(uint32_t seed, enum edges edges)
     return p;
 }
 
-/* ---- all executions ---- */
+/* ---- all executions -------------------------------------------------------------------------- */
 
 struct exploration {
     const mgl_program *p;
@@ -126,7 +126,7 @@ static int task_steps(const mgl_program *p, int task)
     return 2 + p->tasks[task].signals.count;
 }
 
-/* Steps are numbered TASK * STEPS + step; those that a task does not have are skipped. */
+/* Steps have the numbers TASK * STEPS + step; missing steps are skipped. */
 static int skip(const mgl_program *p, int queue, int at)
 {
     int task = p->queues[queue].tasks.first + at / STEPS;
@@ -202,7 +202,7 @@ static void explore(struct exploration *e, const int at[QUEUES])
         e->stuck = true;
 }
 
-/* ---- the validator's answer ---- */
+/* ---- the validator's answer ------------------------------------------------------------------ */
 
 static void clear_check(mgl_check *check)
 {
@@ -231,8 +231,8 @@ static void explore_all(struct exploration *e, const mgl_program *p, bool flags)
     explore(e, start);
 }
 
-/* Counts what holds and is not proved. What is proved must hold without flags too: they order
- * nothing but their words. */
+/* Counts orders that hold but are not proved. Proved orders must also hold without flags, because
+ * flags order only their words. */
 static int compare(uint32_t seed, enum edges edges, int *deadlocks)
 {
     static struct exploration e;

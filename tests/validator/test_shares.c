@@ -28,7 +28,7 @@ static mgl_graph *open_graph(void)
     return graph;
 }
 
-/* A case, without the line that has `left_out` in it (NULL: all of it). */
+/* A case, without the line that contains `left_out` (NULL: all of it). */
 static mgl_program *read_case(const char *name, const char *left_out)
 {
     char path[512], *text;
@@ -65,7 +65,7 @@ START_TEST(heads_have_different_numbers_of_shares)
 }
 END_TEST
 
-/* The other half holds what the layer before left there. */
+/* The other half contains the values of the previous layer. */
 START_TEST(a_share_of_the_layer_before_is_another_value)
 {
     mgl_graph *graph = open_graph();
@@ -91,7 +91,7 @@ START_TEST(the_missing_share_is_named)
 }
 END_TEST
 
-/* Epochs of the second list: more rows than the first list has. */
+/* Epochs of the second list, with more rows than the first list has. */
 START_TEST(nothing_is_found_in_interleavings)
 {
     enum { SEQUENCES = 7 };

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
-enum { RAGGED = 6, SCORED = 3 /* the one of them that is scored */ };
+enum { RAGGED = 6, SCORED = 3 /* index of the scored sequence */ };
 
-/* What came out together. */
+/* Results of a launch with several sequences. */
 struct answers {
     int32_t tokens[RAGGED][CHECK_MOST];
     float scores[CHECK_MOST];
@@ -34,7 +33,7 @@ static int run_together(mgl_vm *vm, const mgl_vm_sequence *sequences, struct ans
     return report.epochs;
 }
 
-/* How far two lists of scores are apart. */
+/* The largest difference of two lists of scores. */
 static double scores_apart(const float *a, const float *b, int count)
 {
     double most = 0.0;
@@ -43,7 +42,7 @@ static double scores_apart(const float *a, const float *b, int count)
     return most;
 }
 
-/* With splits, where a sum is cut depends on where the epoch starts. */
+/* With splits, the division of a sum depends on the start of the epoch. */
 static void check_alone(mgl_vm *vm, const mgl_vm_sequence *sequence, const int32_t *tokens,
                         const float *scores, double tolerance)
 {
@@ -75,7 +74,7 @@ static void check_scores(const mgl_program *program, const mgl_graph *graph,
 
 static const int lengths[RAGGED] = {1, 30, 7, 17, 2, 55};
 
-/* Sequences of these lengths. */
+/* Makes sequences of these lengths. */
 static void ragged_sequences(int vocab, int most, int32_t prompts[RAGGED][CHECK_MOST],
                              mgl_vm_sequence *out)
 {
@@ -88,8 +87,8 @@ static void ragged_sequences(int vocab, int most, int32_t prompts[RAGGED][CHECK_
     }
 }
 
-/* What two ways that cut sums elsewhere may differ by. 5e-3 is what every program keeps that does
- * not round what queues exchange (`narrow`); where that is rounded, the roundings are counted. */
+/* The maximum difference of two computations that divide sums differently: 5e-3 for programs that
+ * do not round exchanged values (exchange_precision); otherwise the bound counts the roundings. */
 static double tolerance_of(const mgl_program *program, const device_options *options)
 {
     const double counted = rounding_of_scores(program, SAME_MACHINE);
@@ -150,14 +149,14 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *wanted,
     mgl_graph_free(graph);
 }
 
-/* ---- company ----------------------------------------------------------------------------------
- */
+/* ---- neighbors ------------------------------------------------------------------------------- */
 
 enum {
     NEIGHBORS = 64,
     NEIGHBORS_PROMPT = 5,
     NEIGHBORS_NEW = 3,
-    GUARDS = 2,    /* the first ones outlast the others, so that the second list has all of these */
+    GUARDS = 2,    /* the first ones last longer than the others, so that the second list runs all
+                      of these */
     GUARD_NEW = 9, /* NEIGHBORS_PROMPT + NEIGHBORS_NEW epochs, and one more */
     NEIGHBORS_SCORED = 3
 };
@@ -183,14 +182,14 @@ static void fill_neighbors(struct neighbors *c, int vocab, int count)
     fill_prompt(c->prompts[NEIGHBORS_SCORED], NEIGHBORS_PROMPT, vocab, NEIGHBORS_SCORED + 1);
 }
 
-/* What a sequence got. */
+/* Results of a sequence. */
 struct reply_of_one {
     int32_t tokens[GUARD_NEW];
     int produced, state;
     float scores[NEIGHBORS_PROMPT];
 };
 
-/* All in one launch, the last one first if `turned`. */
+/* Runs all in one launch, in reverse order if `turned`. */
 static void run_neighbors(mgl_vm *vm, const struct neighbors *c, int count, bool reversed,
                           struct reply_of_one *out)
 {
@@ -212,7 +211,7 @@ static void run_neighbors(mgl_vm *vm, const struct neighbors *c, int count, bool
     }
 }
 
-/* How far the best logit of the CPU machine is above that of `token`, after so many ids. */
+/* The difference of the CPU machine's best logit and that of `token`, after these ids. */
 static double best_above(mgl_vm *cpu, const int32_t *ids, int count, int token)
 {
     mgl_error err;
@@ -226,8 +225,8 @@ static double best_above(mgl_vm *cpu, const int32_t *ids, int count, int token)
     return above;
 }
 
-/* Whether a greedy reply is the CPU machine's; where it is not, the first other token is as good.
- */
+/* Whether a greedy reply equals the CPU machine's, or its first different token is about equally
+ * likely. */
 static bool is_as_alone(mgl_vm *cpu, const mgl_vm_sequence *sequence,
                         const struct reply_of_one *reply)
 {
@@ -245,7 +244,7 @@ static bool is_as_alone(mgl_vm *cpu, const mgl_vm_sequence *sequence,
     return true;
 }
 
-/* Every fifth one ends with the last token that it had, where that comes first. */
+/* Every fifth sequence gets its last token as end token, at that token's first occurrence. */
 static void set_ends(struct neighbors *c, int count, const struct reply_of_one *replies)
 {
     for (int s = GUARDS; s < count; s++)
@@ -255,7 +254,7 @@ static void set_ends(struct neighbors *c, int count, const struct reply_of_one *
         }
 }
 
-/* Tokens of a reply up to its end token. */
+/* The number of tokens of a reply up to its end token. */
 static int tokens_to_end(const mgl_vm_sequence *sequence, const struct reply_of_one *reply)
 {
     int count = 0;
@@ -296,7 +295,7 @@ void check_neighbors(const mgl_geometry *geometry, const device_options *wanted,
     }
     printf("%d of %d replies have another token than the CPU's that is as good\n", apart, count);
     check_scores(p.program, graph, &c.sequences[NEIGHBORS_SCORED], first[NEIGHBORS_SCORED].scores);
-    /* sums are in another order in epochs of few rows, so that the company may change last bits */
+    /* epochs of few rows add in another order, so neighbors may change the last bits */
     if (options.second_rows <= MGL_SMALL_M_ROWS)
         ck_assert_mem_eq(first[NEIGHBORS_SCORED].scores, second[NEIGHBORS_SCORED].scores,
                          sizeof first[NEIGHBORS_SCORED].scores);

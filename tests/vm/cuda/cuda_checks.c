@@ -43,8 +43,7 @@ void close_pair(struct pair *p)
     mgl_graph_free(p->graph);
 }
 
-/* ---- logits -----------------------------------------------------------------------------------
- */
+/* ---- logits ---------------------------------------------------------------------------------- */
 
 static double relative_l2(const float *a, const float *b, int n)
 {
@@ -56,7 +55,7 @@ static double relative_l2(const float *a, const float *b, int n)
     return sqrt(difference / norm);
 }
 
-/* How far the logits after a prompt are apart. */
+/* The difference of the logits of both machines after a prompt. */
 static double logits_apart(const struct pair *p, const int32_t *prompt, int count)
 {
     mgl_error err;
@@ -84,7 +83,7 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;
     fill_prompt(prompt, prompt_count, geometry->vocab, seed);
     double first = logits_apart(&p, prompt, prompt_count);
-    /* the CPU's tokens as prompt, so that both machines are at the same place */
+    /* the CPU's tokens are the prompt, so that both machines have the same positions */
     device_greedy(p.cpu, prompt, prompt_count, prompt + prompt_count, more);
     double second = logits_apart(&p, prompt, prompt_count + more);
     printf("shape %d: logits differ by %.1e after the prompt, %.1e later\n", seed, first, second);
@@ -97,8 +96,7 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     close_pair(&p);
 }
 
-/* ---- sampling ---------------------------------------------------------------------------------
- */
+/* ---- sampling -------------------------------------------------------------------------------- */
 
 static void sampled(mgl_vm *vm, mgl_vm_sequence *sequence, uint64_t seed, int32_t *tokens)
 {
@@ -124,7 +122,7 @@ static void check_draws(const struct pair *p, mgl_vm_sequence *sequence)
         ck_assert_mem_ne(a, b, bytes);
 }
 
-/* With f32 the logits are so near that a different token in a few dozen would be a bug. */
+/* In f32 the logits are so close that a different token in a few dozen would be an error. */
 void check_sampling(int settings, int most)
 {
     static const struct {
@@ -149,8 +147,8 @@ void check_sampling(int settings, int most)
     close_pair(&p);
 }
 
-/* ---- a talk ----------------------------------------------------------------------------------
- */
+/* ---- a conversation
+ * --------------------------------------------------------------------------- */
 
 enum { SAID = 3 }; /* tokens of a reply */
 
@@ -187,8 +185,7 @@ void check_talk(const mgl_geometry *geometry, const device_options *wanted, int 
     mgl_graph_free(graph);
 }
 
-/* ---- stop texts ------------------------------------------------------------------------------
- */
+/* ---- stop texts ------------------------------------------------------------------------------ */
 
 void check_device_stops(const mgl_geometry *geometry, const device_options *wanted)
 {
@@ -235,12 +232,11 @@ void check_device_likely(const mgl_geometry *geometry, const device_options *wan
     mgl_graph_free(graph);
 }
 
-/* ---- capacities -------------------------------------------------------------------------------
- */
+/* ---- capacities ------------------------------------------------------------------------------ */
 
 enum { SHARERS = 3 };
 
-/* Tokens as they were handed out. */
+/* Tokens as delivered. */
 struct heard {
     int32_t tokens[SHARERS][CHECK_MOST];
     int count[SHARERS];
@@ -269,7 +265,7 @@ static void check_heard(mgl_vm *vm, const mgl_vm_sequence *sequences, struct hea
     }
 }
 
-/* Compiles the first time; later on it has to be the same kernel. */
+/* Compiles at the first call; later calls must have the same kernel. */
 static void share_kernel(const mgl_program *program, mgl_vm_kernel *kernel, mgl_cuda_image *image)
 {
     static char arch[16], first[MGL_SHA256_HEX], next[MGL_SHA256_HEX];
@@ -331,10 +327,9 @@ void check_capacities(const mgl_geometry *geometry, int most)
     mgl_graph_free(graph);
 }
 
-/* ---- exchange ---------------------------------------------------------------------------------
- */
+/* ---- exchange -------------------------------------------------------------------------------- */
 
-/* A reply and the logits behind it. */
+/* A reply and the logits after it. */
 struct answer {
     int32_t tokens[CHECK_MOST];
     float *logits; /* (vocab) */
@@ -423,8 +418,7 @@ void check_exchange(const mgl_graph *graph, const device_options *a, const devic
     }
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum { SPOILT = 7 /* token */ };
 
@@ -460,7 +454,7 @@ static void check_spoilt_logit(const mgl_geometry *geometry, const device_option
     close_pair(&p);
 }
 
-/* The middle one of three sequences has a token whose embedding is spoilt. */
+/* The middle one of three sequences has a token with a NaN embedding. */
 static mgl_status run_around(const mgl_geometry *geometry, const device_options *options,
                              bool spoil, struct heard *out, mgl_error *err)
 {
@@ -511,17 +505,16 @@ void check_numbers(const mgl_geometry *geometry, const device_options *wanted)
         ck_assert_mem_eq(spoilt.tokens[s], clean.tokens[s], sizeof clean.tokens[s]);
 }
 
-/* ---- delays -----------------------------------------------------------------------------------
- */
+/* ---- delays ---------------------------------------------------------------------------------- */
 
-/* What a launch makes. */
+/* Results of a launch. */
 struct reply {
     int32_t tokens[CHECK_MOST];
     float *logits; /* (vocab) owned */
 };
 
-/* Of a prompt whose epochs are of all kinds that the program has: beside a second list for many
- * rows one of them and one of a few. */
+/* A prompt with all kinds of epochs of the program: with a second list for many rows, one of its
+ * epochs and one of few rows. */
 static struct reply make_reply(mgl_vm *vm, int most)
 {
     mgl_error err;
@@ -567,8 +560,7 @@ void check_delays(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph_free(graph);
 }
 
-/* ---- ends -------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void check_end_token(int most)
 {

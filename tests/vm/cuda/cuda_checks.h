@@ -10,103 +10,102 @@
 
 enum { CHECK_CAPACITY = 96, CHECK_MOST = 64 /* tokens of a prompt, and of a reply */ };
 
-/* A prompt of `count` ids below `vocab`, others for each seed. */
+/* Makes a prompt of `count` ids below `vocab` from a seed. */
 void fill_prompt(int32_t *prompt, int count, int vocab, int seed);
 
-/* A model on both machines, with a cache of CHECK_CAPACITY; owns the graph. */
+/* A model on both machines, with CHECK_CAPACITY positions; owns the graph. */
 struct pair {
     mgl_graph *graph;
-    mgl_program *program, *other; /* of the GPU, and of the CPU */
+    mgl_program *program, *other; /* machine of the GPU, and of the CPU */
     mgl_vm *gpu, *cpu;
 };
 struct pair open_pair(mgl_graph *graph, const device_options *options);
 void close_pair(struct pair *p);
 
-/* The logits after `prompt_count` tokens, and after `more` greedy ones behind them, are those of
- * the CPU machine; in f32 the tokens too. `seed`: of the prompt; an odd one ties the model's
- * embeddings. */
+/* Checks that the logits after `prompt_count` tokens, and after `more` greedy tokens, equal the CPU
+ * machine's within the tolerance; in f32 the tokens too. `seed`: seed of the prompt; odd seeds tie
+ * the model's embeddings. */
 void check_logits(const mgl_geometry *geometry, const device_options *options, int seed,
                   int prompt_count, int more);
 
-/* The same seed gives the same tokens, another seed others, and both machines draw alike, in `most`
- * tokens of each of the first `settings` of CHECK_SETTINGS. */
+/* Checks that the same seed gives the same tokens, another seed others, and both machines draw the
+ * same `most` tokens with each of the first `settings` of CHECK_SETTINGS. */
 enum { CHECK_SETTINGS = 8 };
 void check_sampling(int settings, int most);
 
-/* Sequences of different lengths in one launch, generated and scored: each as if it were alone.
- * With f32 or bf16, as `options` say, and with that many splits; `most` tokens each, and fewer. */
+/* Checks sequences of different lengths in one launch, generated and scored: each equals a single
+ * run. With f32 or bf16 by `options`, with `splits`, and at most `most` tokens. */
 void check_ragged(const mgl_geometry *geometry, const device_options *options, int most);
 
-/* `count` sequences, up to 64, in one launch of a program in bf16 whose second list has more rows
- * than the first one's only one: replies of different lengths and ends, greedy and drawn, and one
- * that is scored. In another order, and beside others that end elsewhere, each has the same tokens;
- * and greedy ones are those of the CPU machine, up to a token that it has another one for within
- * 0.1. */
+/* Checks `count` sequences, up to 64, in one bf16 launch. The second list has more rows than the
+ * first list's maximum. Replies have different lengths and ends, greedy and drawn; one is scored.
+ * In another order, and with other neighbors, each has the same tokens. Greedy replies equal the
+ * CPU machine's up to a token with a logit gap below 0.1. */
 void check_neighbors(const mgl_geometry *geometry, const device_options *options, int count);
 
-/* Two programs for the same model: a reply of `most` tokens and the logits behind it are the same
- * bits. */
+/* Checks that two programs for the same model give bitwise equal replies (`most` tokens) and
+ * logits. */
 void check_same_answer(const mgl_graph *graph, const mgl_program *a, const mgl_program *b,
                        int most);
 
-/* The same sequences, in f32, with two task lists: the tokens of the CPU machine, in as many
- * epochs.
- */
+/* Checks the same sequences, in f32, with two task lists: the CPU machine's tokens, in the same
+ * number of epochs. */
 void check_two_lists(const mgl_geometry *geometry, const device_options *options, int most);
 
-/* A talk of so many turns, each prompt being all that was said before and some more: on one machine
- * that reuses what its cache holds, against fresh starts. The same tokens, and only what is new is
- * read. In f32. */
+/* Checks a conversation of this number of turns in f32. Each prompt is everything before and some
+ * more. One machine reuses its cache, the other starts fresh: the tokens are equal, and only the
+ * new part is read. */
 void check_talk(const mgl_geometry *geometry, const device_options *options, int turns);
 
-/* Replies that a stop text ends, as tests/vm/stops.h has it. In f32. */
+/* Checks replies that a stop string ends, in f32; see tests/vm/stops.h. */
 void check_device_stops(const mgl_geometry *geometry, const device_options *options);
 
-/* Penalties, as tests/vm/penalties.h has them, of so many states. In f32. */
+/* Checks penalties on this number of states, in f32; see tests/vm/penalties.h. */
 void check_device_penalties(const mgl_geometry *geometry, const device_options *options,
                             int states);
 
-/* How likely tokens are, as tests/vm/likely.h has it. In f32. */
+/* Checks log-probabilities in f32; see tests/vm/likely.h. */
 void check_device_likely(const mgl_geometry *geometry, const device_options *options);
 
-/* One compiled kernel, and programs of two capacities: sequences in one launch get the CPU
- * machine's tokens, in the report and one by one. In f32. */
+/* Checks one compiled kernel with programs of two capacities in f32: sequences in one launch have
+ * the CPU machine's tokens, in the report and as delivered. */
 void check_capacities(const mgl_geometry *geometry, int most);
 
-/* Weights that are NaN: a sequence that meets them ends at once, without a token, drawn or not, in
- * the words of the CPU machine; the others of its launch have the tokens of a clean model. */
+/* Checks NaN weights: a sequence that reads them ends at once without a token, greedy or drawn,
+ * with the CPU machine's message. The other sequences of the launch have the tokens of a clean
+ * model. */
 void check_numbers(const mgl_geometry *geometry, const device_options *options);
 
-/* A reply of `most` tokens ends with an end token that comes in it. */
+/* Checks that a reply of `most` tokens ends at an end token that occurs in it. */
 void check_end_token(int most);
 
-/* Random delays change nothing: a reply of `most` tokens behind 5, and the logits behind it, are
+/* Checks that random delays change nothing: a reply of `most` tokens after 5, and its logits, have
  * the same bits in `launches` launches of a kernel with delays as without. */
 void check_delays(const mgl_geometry *geometry, const device_options *options, int launches,
                   int most);
 
-/* Two programs of one kernel in turn on one machine, `turns` times: each time the bytes of all
- * tapes are the packer's, and a reply of `most` tokens and its logits those of a machine that was
+/* Checks `turns` exchanges between two programs of one kernel on one machine. Each time, all tapes
+ * have the packer's bytes, and a reply of `most` tokens and its logits equal those of a machine
  * opened with the program. */
 void check_exchange(const mgl_graph *graph, const device_options *a, const device_options *b,
                     int turns, int most);
 
-/* A program that lacks the last signal of that counter, launched past the validator: ends within
- * `most_s` seconds, says who waited for what, and the process goes on. */
+/* Checks a program without the last signal of that counter, run without the validator. It ends
+ * within `most_s` seconds, names who waited for what, and the process continues. */
 void check_deadlock(const char *counter, double most_s);
 
-/* The same of the second list's, in f32 and, as panels, in bf16. */
+/* The same for a counter of the second list, in f32 and, with panels, in bf16. */
 void check_deadlock_of_second(const char *counter, double most_s);
 void check_deadlock_of_panels(const mgl_geometry *geometry, const device_options *options,
                               const char *counter, double most_s);
 
-/* A program with flags, and words that nobody writes: the same. */
+/* The same for a program with flag words without a writer. */
 void check_missing_words(double most_s);
 
-/* A machine one of whose tasks has become one of an op that the kernel does not have: the same. */
+/* The same for a machine with a task whose op the kernel lacks. */
 void check_unknown_op(double most_s);
 
-/* A queue whose ring stands still, which the caller sees to: the same. */
+/* The same for a queue whose ring has stopped, which the caller causes. */
 void check_lost_page(double most_s);
 
 #endif

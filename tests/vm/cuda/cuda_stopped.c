@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the watchdog -----------------------------------------------------------------------------
- */
+/* ---- the watchdog ---------------------------------------------------------------------------- */
 
 enum { REPLY = 24 };
 
-/* Takes away the last signal of a counter. The sample's is the epoch edge, which without any signal
- * would not wait at all: there the first wait asks for one that does not come. */
+/* Removes the last signal of a counter. Without any signal, the wait at the epoch edge (sample's
+ * counter) would not wait: its first wait then asks for one missing signal. */
 static void remove_signal(mgl_program *program, const char *counter)
 {
     for (int t = program->task_count - 1; t >= 0; t--) {
@@ -31,7 +30,7 @@ static void remove_signal(mgl_program *program, const char *counter)
     }
 }
 
-/* A short deadline, and no validator. */
+/* Opens with a short deadline and without the validator. */
 static mgl_vm *open_unchecked(const mgl_program *program, const mgl_graph *graph)
 {
     mgl_error err;
@@ -41,7 +40,7 @@ static mgl_vm *open_unchecked(const mgl_program *program, const mgl_graph *graph
     return vm;
 }
 
-/* A run that the watchdog ends in time, with these words. */
+/* Checks that the watchdog ends the run in time, with these words. */
 static void check_stopped(mgl_vm *vm, const int32_t *prompt, int count, const char *words,
                           double most_s)
 {
@@ -116,7 +115,7 @@ static void check_missing(const device_options *options, double most_s)
     int task = bad->task_count - 1;
     while (bad->tasks[task].op != MGL_OP_LINEAR_ADD)
         task--;
-    bad->tasks[task].out.count = 1; /* the copy of the last layer's output is left out */
+    bad->tasks[task].out.count = 1; /* the copy operand of the last layer is */
     mgl_vm *vm = open_unchecked(bad, graph);
     check_stopped(vm, prompt, 3, "words of x to be written", most_s);
     mgl_vm_close(vm);
@@ -124,7 +123,7 @@ static void check_missing(const device_options *options, double most_s)
     mgl_graph_free(graph);
 }
 
-/* Of several rows, and of one, whose words are looked for before the task has begun. */
+/* With several rows, and with one, whose flag words are polled before the task begins. */
 void check_missing_words(double most_s)
 {
     device_options options = {
@@ -135,7 +134,7 @@ void check_missing_words(double most_s)
     check_missing(&options, most_s);
 }
 
-/* Gives task `count` of queue 0 another op, in the machine's own memory. */
+/* Changes the op of task `count` of queue 0 in the machine's memory. */
 static void damage_op(mgl_vm *base, int count, int op)
 {
     mgl_cuda_vm *vm = (mgl_cuda_vm *)base;

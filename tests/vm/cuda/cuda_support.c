@@ -28,8 +28,8 @@ int skip_without_compiler(const char *test)
     return SKIP;
 }
 
-/* Names for each task some variant that takes it. The ring, which wants all, is left to lowering;
- * panels are by one variant in all. */
+/* Gives each task a random variant that fits. Ring attention, which must be used by all tasks, is
+ * left to lowering; all panels have one variant. */
 static void draw_variants(mgl_program *program, uint64_t state)
 {
     const bool grouped = state % 2;

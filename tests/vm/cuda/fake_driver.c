@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a driver ------------------------------------------------------------------------------- */
+/* ---- a driver -------------------------------------------------------------------------------- */
 
 struct fake_driver fake;
 
@@ -22,7 +22,7 @@ static int result(void)
     return call == fake.fail_at ? fake.failure : 0;
 }
 
-/* Of a call that must not be cut off: it stands between the brackets. */
+/* Checks that a call that must not be interrupted is inside the brackets (mgl_cu_begin). */
 static int bracketed(void)
 {
     ck_assert(mgl_cu_is_busy());
@@ -218,7 +218,7 @@ static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
 static int fake_copy_within_async(mgl_cu_address to, mgl_cu_address from, size_t bytes,
                                   void *stream)
 {
-    ck_assert_ptr_null(stream); /* in order with the clearing of memory */
+    ck_assert_ptr_null(stream); /* ordered after the clearing of memory */
     memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
     fake.moved += bytes;
     return bracketed();
@@ -304,7 +304,7 @@ static int fake_event_elapsed(float *milliseconds, void *start, void *end)
     return result();
 }
 
-/* What the machine itself never calls. */
+/* Functions that the machine never calls. */
 static int fake_device_uuid(unsigned char *uuid, int device)
 {
     (void)uuid, (void)device;
@@ -360,7 +360,7 @@ const mgl_cu fake_cu = {
 #undef MGL_X
         .path = "planted"};
 
-/* ---- a compiler ----------------------------------------------------------------------------- */
+/* ---- a compiler ------------------------------------------------------------------------------ */
 
 static int fake_nvrtc_version(int *major, int *minor)
 {
@@ -371,7 +371,7 @@ static int fake_nvrtc_create(void **program, const char *source, const char *nam
                              const char *const *headers, const char *const *names)
 {
     ck_assert_ptr_nonnull(strstr(source, "__global__"));
-    if (!strcmp(name, "settle.cu")) /* its result is of no use */
+    if (!strcmp(name, "settle.cu")) /* its result is not used */
         return 1;
     ck_assert_str_eq(name, "vm/cuda/device/megakernel.cu");
     for (int i = 0; i < count; i++)

@@ -14,32 +14,32 @@
 struct fake_driver {
     atomic_int calls;  /* from several threads while weights are uploaded */
     int fail_at;       /* the fail_at-th call from now fails; 0: none */
-    int failure;       /* with this */
+    int failure;       /* with this error */
     int abort_at;      /* the abort_at-th call from now sets `abort`; 0: none */
-    atomic_int abort;  /* for the options of a machine */
-    atomic_bool hold;  /* the compiler goes on when it is false */
-    size_t free_bytes; /* of the device */
+    atomic_int abort;  /* `abort` for the options of a machine */
+    atomic_bool hold;  /* the compiler waits while it is true; it continues when it is */
+    size_t free_bytes; /* compute capability of the device */
     int sms, blocks;   /* multiprocessors; blocks each takes */
-    int queries;       /* that say "not ready" */
+    int queries;       /* number of polls that return "not ready" */
     bool meet;         /* the compiler and the first copy of weights wait for each other */
-    const char *arch;  /* what the compiler is asked to compile for */
-    atomic_int copies; /* of weights */
-    size_t moved;      /* bytes that were copied on the device */
+    const char *arch;  /* architecture passed to the compiler */
+    atomic_int copies; /* copies of weights */
+    size_t moved;      /* bytes copied on the device */
     void (*kernel)(const mgl_device_launch *launch);
     mgl_device_launch launch;
-    int launches, contexts, allocations, modules, streams, events; /* alive */
+    int launches, contexts, allocations, modules, streams, events; /* allocations that exist */
 };
 
 extern struct fake_driver fake;
-extern atomic_int nvrtc_compiles; /* on threads of their own */
+extern atomic_int nvrtc_compiles; /* calls on other threads */
 
 extern const mgl_cu fake_cu;
 extern const mgl_nvrtc fake_nvrtc;
 
-/* As a device that is free and calls that work. */
+/* Resets the fake: a free device on which all calls work. */
 void reset_fake(void);
 
-/* The test fails where something was not released. */
+/* The test fails if something was not released. */
 void nothing_is_left(void);
 
 #endif

@@ -12,7 +12,7 @@ static void check_part(const void *made, const void *wanted, size_t bytes, int p
     ck_assert_msg(memcmp(made, wanted, bytes) == 0, "part %d is not the packer's", part);
 }
 
-/* Every tape, and every const buffer that is not gathered from the tapes. */
+/* Copies every tape, and every const buffer that is not gathered from the tapes. */
 static void check_bytes(const mgl_machine *m, const mgl_graph *graph)
 {
     mgl_error err;

@@ -7,8 +7,8 @@
 
 #include "tests/vm/fixture.h"
 
-/* Puts `to` on a machine of `from` and back: every byte is the packer's each time. Where
- * `resident`, the graph has no weights meanwhile: all of them have to be copied. */
+/* Exchanges `to` into a machine of `from`, and back: every byte equals the packer's each time. If
+ * `resident`, the graph has no weights meanwhile, so all must be copied. */
 void check_exchanged_bytes(mgl_graph *graph, const mgl_program *from, const mgl_program *to,
                            bool plain, bool resident);
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "tests/vm/fixture.h"
 
-/* A list and its mirror: what the second has in place of buffers and counters of the first. */
+/* Maps buffers and counters of the first list to those of the second. */
 struct mirror {
     const mgl_program *first;
     mgl_program *second;
@@ -14,7 +14,7 @@ struct mirror {
     int *counters; /* (counters) */
 };
 
-/* A buffer of its own where it has rows, else the first list's. */
+/* A separate buffer if it has rows, else the first list's. */
 static int mirror_buffer(struct mirror *m, int index, int sets)
 {
     mgl_buffer buffer = m->first->buffers[index];
@@ -32,7 +32,7 @@ static int mirror_buffer(struct mirror *m, int index, int sets)
     return rows ? mgl_program_add_buffer(m->second, &buffer) : index;
 }
 
-/* The counter of the epoch edge is that of both lists: the first enter waits for it. */
+/* Both lists share the counter of the epoch edge: the first enter waits for it. */
 static int mirror_counter(struct mirror *m, int index)
 {
     char name[128];

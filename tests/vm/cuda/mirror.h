@@ -7,8 +7,8 @@
 
 #include "schedule/program.h"
 
-/* Makes the second list of a program anew: the first one's tasks, flags and clears among them, over
- * buffers and counters of its own. Those that have sets have so many. */
+/* Replaces the second list of a program by a copy of the first list's tasks, including flags and
+ * clears, on separate buffers and counters. Buffers with sets get this number of sets. */
 void mirror_list(mgl_program *program, int sets);
 
 #endif

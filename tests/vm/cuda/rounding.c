@@ -29,7 +29,7 @@
 
 enum { BF16_BITS = 8, F16_BITS = 11, ARITHMETIC_BITS = 16 };
 
-/* Computed of a layer: q, k and v; scores; their weights; o; gate and up; down. */
+/* Roundings of a layer: q, k and v; scores; their weights; o; gate and up; down. */
 enum { LAYER_PRODUCTS = 6 };
 
 /* Whether a row has the buffer's value before its first attention. */
@@ -61,6 +61,6 @@ double rounding_of_scores(const mgl_program *program, rounding_kin kin)
     const double rounded = ldexp(ratio, -bits), computed = ldexp(ratio, -ARITHMETIC_BITS);
     const int products = LAYER_PRODUCTS * program->geometry.layers + 1;
     const double square = rounding_count(program, kin) * rounded * rounded +
-                          products * computed * computed; /* of the ratio of one way */
+                          products * computed * computed; /* of the error ratio of one result */
     return deviations * logit * sqrt(2.0) * sqrt(2.0 * square);
 }

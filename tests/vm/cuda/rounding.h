@@ -9,15 +9,15 @@
 
 #include "schedule/program.h"
 
-/* What two ways to a score share: the machine, so that all before the first attention is the same
- * bits, or nothing. */
+/* What two computations of a score share: the machine, so that everything before the first
+ * attention is bitwise equal, or nothing. */
 typedef enum { SAME_MACHINE, OTHER_MACHINE } rounding_kin;
 
-/* Values of a token that are stored in 16 bits on the way to its score, and that the two ways may
- * round apart. */
+/* The number of values of a token that are stored in 16 bits before its score, and that the two
+ * computations may round differently. */
 int rounding_count(const mgl_program *program, rounding_kin kin);
 
-/* The most that a score (a log-probability) of a random model (fixture.h) may differ. */
+/* The maximum difference of a score (a log-probability) of a random model (fixture.h). */
 double rounding_of_scores(const mgl_program *program, rounding_kin kin);
 
 #endif

@@ -37,7 +37,7 @@ static const struct {
     const char *a, *b;
     bool same;
 } pairs[] = {
-    /* comments: other words, more lines, added, left out, behind a line */
+    /* comments: other words, more lines, added, left out, after a line */
     {"int a; /* one */\n", "int a; /* another */\n", true},
     {"int a; /* one */\nint b;\n", "int a; /* one\n * two\n\n */\nint b;\n", true},
     {"int a;\n", "// first\nint a; // last", true},
@@ -115,9 +115,10 @@ START_TEST(the_form_is_fixed)
 }
 END_TEST
 
-/* ---- what is built in ------------------------------------------------------------------------ */
+/* ---- built-in sources
+ * -------------------------------------------------------------------------- */
 
-/* Neither comments outside of literals nor empty lines. */
+/* The canonical text has no comments outside of literals, and no empty lines. */
 static void check_clean(const char *name, const char *text)
 {
     char quote = 0;
@@ -132,7 +133,7 @@ static void check_clean(const char *name, const char *text)
     }
 }
 
-/* A name that stands for a line of the file would bring comments into the kernel. */
+/* The sources must not use __LINE__, because its value depends on comments. */
 static void check_lines(const char *name, const char *text)
 {
     static const char *const names[] = {"__LINE__", "__FILE__", "__COUNTER__", "# line",
@@ -177,7 +178,7 @@ START_TEST(comments_change_no_digest)
 }
 END_TEST
 
-/* The digest of a measured kernel is one of canonical texts, too. */
+/* The digest of a measured kernel also uses canonical texts. */
 START_TEST(comments_change_no_normal_form)
 {
     mgl_error err = {0};
@@ -192,7 +193,7 @@ START_TEST(comments_change_no_normal_form)
 }
 END_TEST
 
-/* A letter or digit of the text, every so often: another token. */
+/* Changes every n-th letter or digit of the text: another token. */
 START_TEST(each_token_changes_the_digest)
 {
     enum { STEP = 997 };

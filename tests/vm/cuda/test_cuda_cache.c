@@ -71,7 +71,7 @@ START_TEST(what_is_kept_comes_back)
 }
 END_TEST
 
-/* Every byte of the file changed, and every length it can be cut to. */
+/* Changes every byte of the file, and cuts it to every length. */
 START_TEST(a_damaged_file_counts_as_missing)
 {
     char reason[200], path[256], good[64 + 12], bad[64 + 12];
@@ -113,7 +113,7 @@ START_TEST(a_folder_that_cannot_be_made_is_told)
 }
 END_TEST
 
-/* What a killed process left of a kernel is removed by the next one that keeps it. */
+/* The next process that stores a kernel removes the leftovers of a killed process. */
 START_TEST(what_was_left_is_removed)
 {
     char reason[256], path[256];
@@ -127,7 +127,7 @@ START_TEST(what_was_left_is_removed)
 }
 END_TEST
 
-/* Writers and readers of one key in several processes: a reader sees nothing or all of it. */
+/* Several processes write and read one key: a reader gets nothing or everything. */
 START_TEST(processes_share_a_folder)
 {
     enum { PROCESSES = 4, ROUNDS = 50, BYTES = 50000 };
@@ -164,7 +164,7 @@ START_TEST(processes_share_a_folder)
 }
 END_TEST
 
-/* Keeps kernels "0" to "4" of a thousand bytes, each used a second after the one before. */
+/* Stores kernels "0" to "4" of a thousand bytes, each used one second after the previous. */
 static void keep_five(void)
 {
     char reason[200], path[256], bytes[1000 - 48] = "";
@@ -177,7 +177,7 @@ static void keep_five(void)
     }
 }
 
-/* The keys that stand, as a text. */
+/* The existing keys as a text. */
 static const char *keys(void)
 {
     static char found[8];

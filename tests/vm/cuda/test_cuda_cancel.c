@@ -24,12 +24,12 @@ static mgl_graph *graph;
 static mgl_program *program;
 static char folder[] = "/tmp/megalith-cancel-XXXXXX";
 
-/* What a listener heard, and what it does. */
+/* Progress calls received, and the reaction. */
 static struct {
-    bool ends;       /* it asks to end at the first word of the kernel */
-    int releases_at; /* the compiler goes on at its so manieth word of the kernel; 0: it never was
+    bool ends;       /* cancel at the first progress call of the kernel */
+    int releases_at; /* release the compiler at this progress call of the kernel; 0: it was not
                         held */
-    int calls[3], last[3]; /* a stage: words; words with done == total */
+    int calls[3], last[3]; /* per stage: calls; calls with done */
     uint64_t done[3];
 } heard;
 
@@ -69,7 +69,7 @@ static void teardown(void)
     scratch_remove(folder);
 }
 
-static mgl_weights *given; /* in place of the graph's, or NULL */
+static mgl_weights *given; /* weights instead of the graph's, or NULL */
 
 static mgl_status open_vm(mgl_vm **vm, mgl_error *err)
 {
@@ -82,7 +82,7 @@ static mgl_status open_vm(mgl_vm **vm, mgl_error *err)
     return mgl_vm_open(program, graph, &options, vm, err);
 }
 
-/* Opens, closes what was opened, and waits for what was left. */
+/* Opens and closes a machine, and waits for abandoned compilations. */
 static mgl_status open_and_close(void)
 {
     mgl_error err;
@@ -98,11 +98,12 @@ static mgl_status open_and_close(void)
     return status;
 }
 
-/* Only while the kernel is loaded, the last of all, it is too late. */
+/* Only loading the kernel, the last step, cannot be cancelled any more. */
 START_TEST(opening_ends_at_any_call_of_the_driver)
 {
     int interrupted = 0, late = 0;
-    setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* so that the compiler is always asked */
+    setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an empty cache folder, so that the compiler is
+                                                      always asked */
     for (int n = 1;; n++) {
         reset_fake();
         memset(&heard, 0, sizeof heard);
@@ -136,7 +137,7 @@ static mgl_status make_last(const mgl_weights *weights, size_t piece, void *to, 
     return make_piece(weights, piece, to, err);
 }
 
-/* Each thread ends the piece that it has. */
+/* Each thread completes its current piece. */
 START_TEST(no_more_weights_are_sent)
 {
     mgl_error err;
@@ -151,7 +152,7 @@ START_TEST(no_more_weights_are_sent)
 }
 END_TEST
 
-/* NVRTC is held for as long as the test likes: opening does not wait for it. */
+/* The fake NVRTC waits for the test: opening does not wait for it. */
 START_TEST(nvrtc_is_not_waited_for)
 {
     mgl_error err;
@@ -166,7 +167,7 @@ START_TEST(nvrtc_is_not_waited_for)
 }
 END_TEST
 
-/* What was left to its thread comes to its end, and is there when it is wanted again. */
+/* An abandoned compilation completes on its thread, and its result is used later. */
 START_TEST(what_was_left_is_kept)
 {
     mgl_error err;
@@ -183,7 +184,7 @@ START_TEST(what_was_left_is_kept)
 }
 END_TEST
 
-/* The compiler cannot say how long it takes; that it has ended is told once. */
+/* The compiler's total is unknown; its end is reported once. */
 START_TEST(waiting_for_the_compiler_is_told)
 {
     heard.releases_at = 2;
@@ -209,7 +210,7 @@ static void *release_later(void *unused)
     return unused;
 }
 
-/* NVRTC crashes when its static data goes while it is at work. */
+/* NVRTC crashes if its static data is destroyed while it runs. */
 START_TEST(an_exit_waits_for_what_was_left)
 {
     int how;

@@ -24,7 +24,7 @@
 
 enum { LARGE = 20 << 20, ROOM = 1 << 16 };
 
-static char made[LARGE]; /* its result: what it was given, and more */
+static char made[LARGE]; /* its result: its input and more */
 static size_t made_bytes;
 
 static void add(const char *text)
@@ -67,7 +67,7 @@ static int count_descriptors(void)
     return count - 3; /* . and .. and the folder itself */
 }
 
-/* What it is as a process, for the test to look at. */
+/* Facts about the child process, for the test. */
 static void add_surroundings(void)
 {
     char text[200];
@@ -164,7 +164,7 @@ static const mgl_cuda_source sources[] = {{"first.cu", (const unsigned char *)"#
                                           {"a", (const unsigned char *)""},
                                           {"b", (const unsigned char *)"\303\244\n\n"}};
 
-/* Ends the compilation at the first word of it. */
+/* Cancels the compilation at its first progress call. */
 static void end_it(void *user, mgl_stage stage, uint64_t done, uint64_t total)
 {
     (void)user, (void)done, (void)total;
@@ -228,7 +228,7 @@ START_TEST(what_a_library_prints_is_not_in_the_answer)
 }
 END_TEST
 
-/* A descriptor that was opened without O_CLOEXEC is not for the child either. */
+/* The child does not inherit descriptors opened without O_CLOEXEC either. */
 START_TEST(a_child_has_only_what_it_needs)
 {
     sigset_t term, before;
@@ -242,7 +242,7 @@ START_TEST(a_child_has_only_what_it_needs)
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(extra);
     ck_assert_msg(status == MGL_OK, "%s", err.message);
-    /* standard streams and the way of its answer */
+    /* standard streams and the answer */
     ck_assert_str_eq(image.bytes, "descriptors 4, own group 1, TERM blocked 0, defaults 1 1");
 }
 END_TEST
@@ -274,7 +274,7 @@ START_TEST(a_child_that_gives_up_is_told)
 }
 END_TEST
 
-/* How a child ended is not known to a program whose children are reaped for it. */
+/* If the system reaps children automatically, the child's exit status is unknown. */
 START_TEST(children_may_be_ignored)
 {
     void (*before)(int) = signal(SIGCHLD, SIG_IGN);
@@ -296,7 +296,7 @@ START_TEST(a_child_is_ended)
 }
 END_TEST
 
-/* Where no child can be had, this process compiles. */
+/* If no child can be started, this process compiles. */
 START_TEST(a_program_that_is_not_there_is_no_obstacle)
 {
     mgl_cuda_compile_use_child("/nowhere/megalith");
@@ -304,7 +304,7 @@ START_TEST(a_program_that_is_not_there_is_no_obstacle)
 }
 END_TEST
 
-/* A process of its own that starts a compilation without end, and says so by a byte of `said`. */
+/* A separate process that starts an endless compilation, and reports it with a byte on `said`. */
 static pid_t start_parent(int said)
 {
     fflush(NULL);
@@ -317,7 +317,7 @@ static pid_t start_parent(int said)
     return pid;
 }
 
-/* It is this process that inherits the child, and finds how it ended. */
+/* This process inherits the child, and reads its exit status. */
 START_TEST(a_child_dies_with_its_parent)
 {
     int ends[2], how = 0;
@@ -335,7 +335,7 @@ START_TEST(a_child_dies_with_its_parent)
 }
 END_TEST
 
-/* A copy of this program that removes its own file before it compiles. */
+/* A copy of this program that deletes its own file before it compiles. */
 START_TEST(the_program_may_be_deleted_meanwhile)
 {
     char folder[] = "/tmp/megalith-child-XXXXXX", line[256];

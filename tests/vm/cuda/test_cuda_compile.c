@@ -46,7 +46,7 @@ static const struct {
     {&eight_billion, {.dtype = MGL_BF16, .capacity = 2048, .sequences = 8}},
     {&small_model, {.dtype = MGL_F32, .capacity = 64, .rows = 1, .warps = 1}},
     {&qwen3, {.dtype = MGL_BF16, .capacity = 2048, .extras = ALL_EXTRAS}},
-    /* as many sequences and rows as there may be */
+    /* the maximum of sequences and rows */
     {&one_billion,
      {.dtype = MGL_BF16,
       .capacity = 64,
@@ -66,8 +66,8 @@ static int count_of(const char *text, const char *word)
     return count;
 }
 
-/* Where a warp copies a page, each 512 bytes are one instruction: with a loop's own between them it
- * does not keep up with the memory, and a token of a billion parameters takes a third longer. */
+/* If a warp copies a page, each 512 bytes must be one instruction: with loop overhead it is slower
+ * than the memory, and a token of a 1B model takes a third longer. */
 static void check_copies(const mgl_program *program, const char *ptx)
 {
     ck_assert_int_ge(count_of(ptx, "cp.async.cg.shared.global"), program->exec.page_bytes / 512);
@@ -86,7 +86,7 @@ static void compile(int target, int shape, const char *arch, unsigned extras, bo
     ck_assert_int_eq(image.ptx, ptx);
     ck_assert_uint_gt(image.length, 1000);
     ck_assert_msg(!memcmp(image.bytes, ptx ? "//" : "\177ELF", ptx ? 2 : 4), "not what was asked");
-    if (ptx) /* memory that an epoch writes is never read non-coherently */
+    if (ptx) /* memory written in an epoch must not be read non-coherently */
         ck_assert_ptr_null(strstr(image.bytes, "ld.global.nc"));
     if (!strcmp(arch, "compute_80"))
         check_copies(program, image.bytes);
@@ -110,7 +110,7 @@ START_TEST(ptx_compiles)
 }
 END_TEST
 
-/* What shares the block's memory has room for all of them. */
+/* All parts that share the block's memory fit. */
 START_TEST(most_rows_and_sequences_compile)
 {
     compile(3, MOST_ROWS, "compute_90", 0, true);
@@ -124,8 +124,8 @@ START_TEST(extras_compile)
 }
 END_TEST
 
-/* The kernel of a program of two lists; returns the threads of its block. `anew`: not from the
- * build folder. */
+/* Compiles the kernel of a program of two lists. Returns the threads of its block. `anew`: not from
+ * the build folder. */
 static int compile_lists(int target, int warps, bool anew, mgl_cuda_image *out)
 {
     const device_options options = {.dtype = MGL_BF16,
@@ -158,15 +158,15 @@ static int compile_lists(int target, int warps, bool anew, mgl_cuda_image *out)
     return threads;
 }
 
-/* Whether functions are those of objects, which are called by their own names. */
+/* Whether the kernel was compiled as objects, whose functions are called by their own names. */
 static bool is_linked(const mgl_cuda_image *image)
 {
     static const char far[] = "_Z10do_small_mv";
     return memmem(image->bytes, image->length, far, sizeof far - 1) != NULL;
 }
 
-/* Who has a stack frame waits for it in L2, half a microsecond for each task (objects.h): none but
- * the second list's attention has one, with the registers of eight consumer warps. */
+/* A function with a stack frame waits for it in L2, 0.5 us per task (objects.h). Only the second
+ * list's attention has one, with the registers of eight consumer warps. */
 static void check_frames(const mgl_cuda_image *image)
 {
     static const char *const functions[] = {"_Z9do_skinny7machine",
@@ -184,7 +184,7 @@ static void check_frames(const mgl_cuda_image *image)
     }
 }
 
-/* A block's threads have 65,536 registers together, in portions of four warps. */
+/* A block's threads have 65,536 registers together, allocated per four warps. */
 static void check_registers(const mgl_cuda_image *image, int threads)
 {
     const int count = registers_of(image->bytes, image->length, "megalith");
@@ -193,8 +193,8 @@ static void check_registers(const mgl_cuda_image *image, int threads)
                   "%d threads with %d registers are not launched", threads, count);
 }
 
-/* For an H100, with warps that are no multiple of four, and where a block has less than half as
- * much memory. */
+/* For an H100, with a number of warps that is no multiple of four, and for a device with less than
+ * half the shared memory of a block. */
 static const struct {
     int target, warps;
 } of_two_lists[] = {{3, 0}, {3, 10}, {5, 0}};
@@ -219,7 +219,7 @@ START_TEST(two_lists_are_compiled_in_objects)
 }
 END_TEST
 
-/* PTX for the architecture, compiled anew; the caller releases it. */
+/* Compiles PTX for the architecture without the cache; the caller releases it. */
 static mgl_cuda_image compile_anew(const mgl_program *program)
 {
     mgl_error err;
@@ -262,7 +262,8 @@ static int links_nothing(void *link)
     return 6;
 }
 
-/* With a linker that does not take the objects, such as an older one, the kernel is one text. */
+/* If the linker rejects the objects, for example an older one, the kernel is compiled as one
+ * text. */
 START_TEST(what_is_not_linked_is_one_text)
 {
     const mgl_jitlink *linker;
@@ -295,7 +296,7 @@ START_TEST(an_unknown_architecture_is_told)
 }
 END_TEST
 
-/* The compiler needs some seconds for it. */
+/* Compilation takes some seconds. */
 static const mgl_cuda_source slow = {
     "slow.cu", (const unsigned char *)"#define A(x) x x x x x x x x\n"
                                       "__global__ void slow(float *a) {\n"
@@ -307,7 +308,7 @@ static void end_it(void *abort, mgl_stage stage, uint64_t done, uint64_t total)
     atomic_store((atomic_int *)abort, 1);
 }
 
-/* NVRTC, left behind in the middle of its work, crashes at exit if nobody waits for it. */
+/* An abandoned NVRTC crashes at exit unless the exit waits for it. */
 START_TEST(an_exit_waits_for_the_compiler)
 {
     int how;
@@ -328,7 +329,7 @@ END_TEST
 
 static void add_quick(TCase *tests)
 {
-    /* first: a fork must not find NVRTC at work */
+    /* first, because NVRTC must not run during a fork */
     tcase_add_loop_test(tests, an_exit_waits_for_the_compiler, 0, 3);
     tcase_add_loop_test(tests, an_architecture_compiles, SM_90A, SM_90A + 1);
     tcase_add_loop_test(tests, two_lists_are_compiled_in_objects, 0, 1);

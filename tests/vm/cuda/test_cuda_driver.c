@@ -19,7 +19,7 @@
 #include "vm/cuda/encode.h"
 #include "vm/cuda/machine.h"
 
-/* ---- fixtures ------------------------------------------------------------------------------- */
+/* ---- fixtures -------------------------------------------------------------------------------- */
 
 static mgl_graph *graph;
 static mgl_program *program;
@@ -62,10 +62,10 @@ static mgl_status run_vm(mgl_vm *vm, mgl_vm_report *report, mgl_error *err)
     return mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, report, err);
 }
 
-/* ---- errors --------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Every call of opening and running fails once: an error each time, nothing left, and it works when
- * nothing fails. */
+/* Every call of opening and running fails once: an error each time, nothing leaks, and the next
+ * attempt works. */
 START_TEST(every_driver_call_may_fail)
 {
     mgl_error err;
@@ -76,7 +76,8 @@ START_TEST(every_driver_call_may_fail)
         reset_fake();
         fake.fail_at = n;
         err.message[0] = 0;
-        setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* so that the compiler is always asked */
+        setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an empty cache folder, so that the
+                                                          compiler is always asked */
         mgl_status status = open_vm(&vm, &err);
         if (!status)
             status = run_vm(vm, &report, &err);
@@ -110,7 +111,7 @@ START_TEST(every_allocation_may_fail)
             ck_assert_int_eq(status, MGL_OK);
             break;
         }
-        /* the cache and the log of the compiler do without */
+        /* the cache and the compiler's log are optional */
         ck_assert(status == MGL_NO_MEMORY || status == MGL_OK);
     }
 }
@@ -170,9 +171,9 @@ START_TEST(a_kernel_is_compiled_once)
 }
 END_TEST
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
-/* A kernel that makes two tokens and ends. */
+/* A simulated kernel that makes two tokens and ends. */
 static void two_tokens(const mgl_device_launch *launch)
 {
     volatile int32_t *stream = (int32_t *)(uintptr_t)launch->stream;
@@ -238,7 +239,7 @@ static void check_extents(const mgl_device_launch *launch)
     ck_assert_uint_lt(launch->pending, (unsigned)program->exec.ring_pages);
 }
 
-/* What is no constant of the kernel. */
+/* Values that are not constants of the kernel. */
 START_TEST(a_launch_is_told_its_extents)
 {
     mgl_error err;
@@ -276,7 +277,7 @@ static void check_marks(const mgl_device_launch *launch)
     }
 }
 
-static mgl_weights *uploaded; /* what every tape must be */
+static mgl_weights *uploaded; /* expected bytes of every tape */
 
 static void check_tapes(const mgl_device_launch *launch)
 {
@@ -291,7 +292,7 @@ static void check_tapes(const mgl_device_launch *launch)
     two_tokens(launch);
 }
 
-/* From the graph, and from pieces that somebody made before. */
+/* From the graph, and from prepared pieces. */
 START_TEST(every_byte_of_the_weights_is_uploaded)
 {
     mgl_error err;
@@ -309,8 +310,7 @@ START_TEST(every_byte_of_the_weights_is_uploaded)
 }
 END_TEST
 
-/* Neither can go on without the other: both are at work at once, or the test ends by its timeout.
- */
+/* Compiler and copies wait for each other: both must run at once, or the test times out. */
 START_TEST(the_kernel_is_compiled_beside_the_weights)
 {
     mgl_error err;
@@ -332,7 +332,7 @@ static mgl_status make_damaged(const mgl_weights *weights, size_t piece, void *t
                                   : make_piece(weights, piece, to, err);
 }
 
-/* The first piece, one in between, the last: whatever was copied already, there is no machine. */
+/* The first, a middle and the last piece fails: no machine is opened. */
 START_TEST(a_damaged_piece_is_refused)
 {
     mgl_error err;
@@ -364,14 +364,14 @@ START_TEST(a_kernel_that_fits_is_not_compiled)
     ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
     mgl_vm_close(vm);
     ck_assert_int_eq(nvrtc_compiles, 0);
-    key[0] = key[0] == 'f' ? '0' : 'f'; /* of other sources */
+    key[0] = key[0] == 'f' ? '0' : 'f'; /* key of other sources */
     ok(mgl_vm_open(program, graph, &options, &vm, &err), err);
     mgl_vm_close(vm);
     ck_assert_int_eq(nvrtc_compiles, 1);
 }
 END_TEST
 
-/* Weights made in place: nothing is packed, and a failure there is a failure to open. */
+/* Weights made on the device: nothing is packed, and an error there is an error of opening. */
 START_TEST(weights_may_be_made_in_place)
 {
     mgl_error err;
@@ -390,7 +390,7 @@ START_TEST(weights_may_be_made_in_place)
 }
 END_TEST
 
-/* Leaves counters behind, as a real launch does, and goes on for a while. */
+/* Leaves counter values like a real launch, and runs for a while. */
 static void dirty_counters(const mgl_device_launch *launch)
 {
     uint32_t *counters = (uint32_t *)(uintptr_t)launch->counters;
@@ -422,7 +422,7 @@ static bool hear_no_more(void *user, int sequence, int32_t token)
     return ++*(int *)user < 1;
 }
 
-/* Whoever asks to end, the kernel's abort word says so, and nothing more is handed out. */
+/* Each form of cancelling sets the kernel's abort word, and no more tokens are delivered. */
 START_TEST(the_kernel_is_told_to_end)
 {
     mgl_error err;
@@ -480,7 +480,8 @@ static void report_wait(const mgl_device_launch *launch, int queue, const char *
     report[MGL_REPORT_KIND] = MGL_REPORT_WAIT;
 }
 
-/* Queue 3 waits for a counter all of whose signallers are past; the others wait further on. */
+/* Queue 3 waits for a counter whose signaling tasks have all ended; the others wait for later
+ * tasks. */
 static void one_to_blame(const mgl_device_launch *launch)
 {
     for (int q = 0; q < program->queue_count; q++)
@@ -506,7 +507,7 @@ START_TEST(the_watchdog_names_the_wait_to_blame)
 }
 END_TEST
 
-/* Queue 2 has a task of an op that the kernel does not have; queue 0 waits for its ring. */
+/* Queue 2 has a task whose op the kernel lacks; queue 0 waits for its ring. */
 static void one_unknown(const mgl_device_launch *launch)
 {
     int32_t *reports = (int32_t *)(uintptr_t)launch->reports;
@@ -553,9 +554,9 @@ START_TEST(a_variant_that_the_kernel_lacks_is_named)
 }
 END_TEST
 
-/* ---- encoding ------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Records of a queue make a ring, fit their room, and carry what the task says. */
+/* Records of a queue form a ring, fit in shared memory, and contain the task's data. */
 START_TEST(records_are_the_tasks)
 {
     mgl_error err;
@@ -611,7 +612,8 @@ START_TEST(what_the_machine_has_not_is_refused)
 }
 END_TEST
 
-/* ---- what there is -------------------------------------------------------------------------- */
+/* ---- detection
+ * --------------------------------------------------------------------------------- */
 
 START_TEST(the_probe_tells_what_there_is)
 {

@@ -1,6 +1,6 @@
 /*
- * Tests of what the CUDA machine rejects before it uses a device, and of the end of a queue's tape
- * for the kernel: each rule that the validator does not check, at its limit.
+ * Tests of the programs that the CUDA machine rejects before it uses a device (each rule that the
+ * validator does not check, at its limit), and of the end of a queue's tape for the kernel.
  */
 #include "tests/vm/fixture.h"
 
@@ -19,7 +19,7 @@ static mgl_program *program_of_two(void)
     return program;
 }
 
-/* Refused with a message that holds `why`. */
+/* Checks that the program is rejected with a message that contains `why`. */
 static void refused(const mgl_program *program, const char *why)
 {
     mgl_error err = {0};
@@ -33,7 +33,7 @@ START_TEST(a_record_is_as_long_as_shared_memory_has_room)
     mgl_program *program = program_of_two();
     ok(mgl_cuda_check_program(program, &err), err);
     int counter = program->signals[0];
-    for (int i = 0; i < 20; i++) /* the newest task is the last queue's last */
+    for (int i = 0; i < 20; i++) /* the last added task is the last */
         mgl_program_add_wait(program, counter, 0);
     ok(mgl_cuda_check_program(program, &err), err);
     for (int i = 0; i < 60; i++)
@@ -45,7 +45,7 @@ END_TEST
 
 #define CLEARS MGL_SOURCE_DIR "/tests/validator/cases/accept_flags_clear_behind_attention.mls"
 
-/* Records of a queue, in their order, from the first of it on. */
+/* The records of a queue in order, from the first of it on. */
 static const mgl_record *record_of(const mgl_cuda_tables *tables, int queue, int number)
 {
     uint32_t at = tables->queues[queue].first;
@@ -79,7 +79,7 @@ START_TEST(a_clear_without_room_has_a_record_of_its_own)
 }
 END_TEST
 
-/* With room for it, it travels with the task before. */
+/* If it fits, the clear is in the record of the preceding task. */
 START_TEST(a_clear_travels_with_the_task_before)
 {
     mgl_error err;
@@ -115,7 +115,7 @@ START_TEST(pages_of_all_epochs_are_counted_in_32_bits)
 END_TEST
 
 /* The numbers of the weights are what the kernel is compiled for. */
-/* A text may say anything of the model, and nobody has to have validated it. */
+/* An unvalidated text may state any model. */
 START_TEST(heads_are_counted_from_one)
 {
     mgl_program *program = program_of_two();
@@ -153,7 +153,7 @@ START_TEST(other_numbers_than_the_weights_are_refused)
 }
 END_TEST
 
-/* Its kernel takes all positions behind its split for the row's own ones. */
+/* Its kernel assumes that all positions after its split are the row's own. */
 START_TEST(the_last_split_appends)
 {
     mgl_error err;
@@ -171,7 +171,7 @@ START_TEST(the_last_split_appends)
 }
 END_TEST
 
-/* The kernel must pass over padding, however many pages it is, with the last segment. */
+/* The kernel must skip padding, however many pages, with the last segment. */
 START_TEST(the_last_segment_ends_behind_the_padding)
 {
     mgl_error err;
@@ -206,8 +206,8 @@ START_TEST(the_last_segment_ends_behind_the_padding)
 }
 END_TEST
 
-/* Behind one another on the tape and of whole row groups, q, k and v are one matrix for the kernel.
- */
+/* If q, k and v are contiguous on the tape in whole row groups, they are one matrix for the
+ * kernel. */
 START_TEST(segments_that_follow_one_another_are_one)
 {
     mgl_error err;
@@ -258,7 +258,7 @@ START_TEST(a_second_list_without_panels_has_16_rows_at_most)
 }
 END_TEST
 
-/* For a GPU, in bf16, with a ring and a stage that are large enough. */
+/* Lowers for a GPU in bf16, with a large enough ring and stage. */
 static mgl_program *program_of_heads(int heads, int head_dim, int second_rows, int sequences)
 {
     const mgl_geometry widths = {128, 1, heads, 2, head_dim, 192, 75, 1e-5f};
@@ -298,7 +298,8 @@ START_TEST(panels_have_128_rows_and_launches_64_sequences)
 }
 END_TEST
 
-/* There is no other code for products of gamma-scaled values; the reason is that of the variant. */
+/* The kernel has no other code for products of gamma-scaled values; the reason is that of the
+ * variant. */
 START_TEST(gamma_scaled_products_are_panels)
 {
     mgl_program *program = program_of_panels(128, 1), *second_list = program->second;
@@ -313,7 +314,7 @@ START_TEST(gamma_scaled_products_are_panels)
 }
 END_TEST
 
-/* A kernel multiplies panels in one way, and warpgroups are of one architecture. */
+/* A kernel has one panel variant, and warpgroups need one architecture. */
 START_TEST(panels_are_by_warpgroups_in_all_or_in_none)
 {
     mgl_error err;
@@ -332,7 +333,7 @@ START_TEST(panels_are_by_warpgroups_in_all_or_in_none)
 }
 END_TEST
 
-/* Its kernel has pages in the code of products and of that attention alone. */
+/* Its kernel supports pages only in the code of products and of that attention. */
 START_TEST(beside_attention_of_rows_no_other_op_writes_pages)
 {
     mgl_error err;
@@ -350,7 +351,7 @@ START_TEST(beside_attention_of_rows_no_other_op_writes_pages)
 }
 END_TEST
 
-/* The loader knows the heads among the products, which it may pass by. */
+/* The loader has marks for head products, which it may skip. */
 START_TEST(panels_that_make_logits_are_told_apart)
 {
     mgl_error err;
@@ -373,7 +374,7 @@ START_TEST(panels_that_make_logits_are_told_apart)
 }
 END_TEST
 
-/* Two segments of the second list in turn. */
+/* Two exchanged segments of the second list. */
 START_TEST(both_lists_take_a_tape_in_one_order)
 {
     mgl_program *program = program_of_lists(1, 8);
@@ -402,7 +403,7 @@ START_TEST(both_lists_take_all_of_a_tape)
 }
 END_TEST
 
-/* Records of a list of a queue, and how many of them are padding. */
+/* The records of a list of a queue, and the number of padding records. */
 static int count_records(const mgl_cuda_tables *tables, int entry, int *padding)
 {
     const unsigned first = tables->queues[entry].first;
@@ -463,7 +464,7 @@ START_TEST(waits_count_the_signals_of_both_lists)
 }
 END_TEST
 
-/* What is streamed between the products of one list is not what the other's kernel knows. */
+/* The loader cannot stream a segment that only one list has between its products. */
 START_TEST(beside_a_second_list_no_attention_is_by_the_ring)
 {
     static const mgl_geometry heads = {256, 1, 4, 2, 96, 256, 120, 1e-5f};
@@ -487,8 +488,7 @@ START_TEST(beside_a_second_list_no_attention_is_by_the_ring)
 }
 END_TEST
 
-/* ---- plain programs ----------------------------------------------------------------------------
- */
+/* ---- plain programs -------------------------------------------------------------------------- */
 
 static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
 {
@@ -502,7 +502,7 @@ static mgl_program *decoding_program(mgl_dtype dtype, int rows, int exchange)
     return program;
 }
 
-/* Whether products are all skinny, and attention is by waves. */
+/* Whether all products are skinny, and attention uses KV rounds. */
 static bool is_plain(const mgl_program *program)
 {
     return mgl_cuda_variants(program, MGL_FAMILY_PRODUCT, "sm_90a") == 1u << MGL_VARIANT_SKINNY &&
@@ -529,7 +529,7 @@ START_TEST(one_row_by_flags_is_plain)
 }
 END_TEST
 
-/* Two columns go out as one word, or as two that stand side by side. */
+/* Two columns are written as one word, or as two adjacent words. */
 START_TEST(flagged_pairs_need_even_segments)
 {
     mgl_error err;
@@ -544,7 +544,7 @@ START_TEST(flagged_pairs_need_even_segments)
 }
 END_TEST
 
-/* Every input counts: that of a product, and attention's. */
+/* Every input counts: those of products, and of attention. */
 START_TEST(a_plain_program_has_flags_throughout)
 {
     static const mgl_op ops[] = {MGL_OP_NORM_LINEAR, MGL_OP_LINEAR_ADD, MGL_OP_HEAD,
@@ -565,7 +565,8 @@ START_TEST(a_plain_program_has_flags_throughout)
 }
 END_TEST
 
-/* What the validator refuses is refused here as well: the kernel takes it for granted. */
+/* Programs that the validator rejects are rejected here too, because the kernel relies on these
+ * rules. */
 START_TEST(a_variant_that_does_not_take_its_task_is_refused)
 {
     mgl_error err;
@@ -581,11 +582,11 @@ START_TEST(a_variant_that_does_not_take_its_task_is_refused)
 }
 END_TEST
 
-/* ---- clears --------------------------------------------------------------------------------- */
+/* ---- clears ---------------------------------------------------------------------------------- */
 
-enum { BASE_SHIFT = 32 }; /* buffer i stands at (i + 1) << BASE_SHIFT */
+enum { BASE_SHIFT = 32 }; /* buffer i is at */
 
-/* Marks the bytes that a region of `clear` names, in one set, all rows. */
+/* Marks the bytes that a region of `clear` covers, in one set, all rows. */
 static void mark_region(const mgl_program *program, const mgl_region *region, char *map)
 {
     const mgl_buffer *b = &program->buffers[region->buffer];
@@ -628,8 +629,8 @@ static char **make_maps(const mgl_program *program)
     return maps;
 }
 
-/* Several splits and heads a queue, so that a task of `clear` joins them; more than one such task
- * in a row. */
+/* Several splits and heads per queue, so that a `clear` task combines them; several such tasks in a
+ * row. */
 static const fixture_options clear_shapes[] = {
     {.queues = 1, .splits = 4, .rows = 3, .exchange = MGL_EXCHANGE_FLAGS},
     {.queues = 2, .splits = 4, .rows = 4, .exchange = MGL_EXCHANGE_FLAGS},
@@ -695,7 +696,7 @@ START_TEST(a_clear_of_broken_runs_is_refused)
 }
 END_TEST
 
-/* Records grow where they stand: in the middle of a task, with biases or edges to come. */
+/* The buffer of records may grow in the middle of a task, before its biases or edges. */
 START_TEST(memory_may_run_out_anywhere)
 {
     uint64_t addresses[1024] = {0};

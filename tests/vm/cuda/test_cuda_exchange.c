@@ -19,13 +19,14 @@
 
 enum { CAPACITY = 64, TURNS = 20 };
 
-/* ---- fixtures ------------------------------------------------------------------------------- */
+/* ---- fixtures -------------------------------------------------------------------------------- */
 
 static mgl_graph *graph;
 static mgl_program *programs[2];
 static char folder[] = "/tmp/megalith-driver-XXXXXX";
 
-/* Five queues, and four of which two have attention alone: other tapes, records and counters. */
+/* Five queues, and four queues of which two have only attention: other tapes, records and
+ * counters. */
 static const device_options first = {
     .dtype = MGL_BF16, .capacity = CAPACITY, .exchange = MGL_EXCHANGE_COUNTERS};
 static const device_options second = {.dtype = MGL_BF16,
@@ -73,14 +74,14 @@ static mgl_status run_vm(mgl_vm *vm, mgl_error *err)
     return mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1}, &report, err);
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static const void *at(mgl_cu_address address)
 {
     return (const void *)(uintptr_t)address;
 }
 
-/* How many of the bytes have that value. */
+/* The number of bytes with that value. */
 static int64_t count_bytes(mgl_cu_address address, unsigned char value, size_t bytes)
 {
     const unsigned char *from = at(address);
@@ -90,7 +91,7 @@ static int64_t count_bytes(mgl_cu_address address, unsigned char value, size_t b
     return count;
 }
 
-/* Tapes and tables are the packer's. */
+/* Checks that tapes and tables equal the packer's. */
 static void check_weights(const mgl_cuda_vm *vm, const mgl_graph *of)
 {
     mgl_error err;
@@ -107,7 +108,7 @@ static void check_weights(const mgl_cuda_vm *vm, const mgl_graph *of)
     mgl_weights_close(weights);
 }
 
-/* Records and queues are the program's. */
+/* Checks that records and queues are the program's. */
 static void check_tables(const mgl_cuda_vm *vm)
 {
     mgl_error err;
@@ -120,7 +121,7 @@ static void check_tables(const mgl_cuda_vm *vm)
     mgl_cuda_tables_clear(&tables);
 }
 
-/* Whatever is neither is zero. */
+/* Checks that all other memory is zero. */
 static void check_rest(const mgl_cuda_vm *vm)
 {
     const mgl_program *p = vm->vm.program;
@@ -140,7 +141,7 @@ static void check_device(const mgl_vm *base, const mgl_graph *of, const mgl_prog
     check_rest(vm);
 }
 
-/* The weights are there; the graph is not asked for them again. */
+/* The weights are on the device, so the graph is not read again. */
 START_TEST(every_byte_is_that_of_a_fresh_machine)
 {
     mgl_error err;
@@ -188,7 +189,8 @@ static void rename_tensor(mgl_program *program, int tensor)
     ((char *)(uintptr_t)program->tensors[tensor].checkpoint)[0] ^= 1;
 }
 
-/* Every other tensor of the old program is called otherwise: the new one's comes from the graph. */
+/* Every other tensor of the old program has another name, so the new program's comes from the
+ * graph. */
 START_TEST(what_the_old_program_has_not_is_packed)
 {
     mgl_error err;
@@ -205,7 +207,7 @@ START_TEST(what_the_old_program_has_not_is_packed)
 }
 END_TEST
 
-/* What stands together here and there is copied at once. */
+/* Pieces that are contiguous in both arenas are one copy. */
 START_TEST(the_same_program_is_copied_in_few_runs)
 {
     mgl_error err;
@@ -223,9 +225,9 @@ START_TEST(the_same_program_is_copied_in_few_runs)
 }
 END_TEST
 
-/* ---- moves ---------------------------------------------------------------------------------- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
-/* By the next move that fits. */
+/* Applies the next move that fits. */
 static mgl_program *moved(const mgl_program *program, uint64_t *state)
 {
     mgl_program *out = NULL;
@@ -250,9 +252,9 @@ static size_t buffer_bytes(const mgl_program *program)
     return bytes;
 }
 
-/* A walk of drawn moves, each program put on the machine of the last: it has all bytes of the new
- * one, or, where that is refused, of the old one. Some moves change buffers, as splits and sets do.
- */
+/* Applies random moves, each program exchanged into the machine of the last. The machine has all
+ * bytes of the new program or, if it is rejected, of the old one. Some moves change buffers, such
+ * as splits and sets. */
 START_TEST(moved_programs_are_exchanged)
 {
     enum { MOVES = 60 };
@@ -311,7 +313,7 @@ START_TEST(the_kernel_stays)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 /* The machine keeps its program and runs it. */
 static void check_refused(const mgl_program *program, const char *word)
@@ -336,7 +338,7 @@ START_TEST(another_kernel_is_refused)
 }
 END_TEST
 
-/* Nor has the machine the code of a variant that its own program does not name. */
+/* The machine lacks the code of a variant that its own program does not use. */
 START_TEST(another_variant_is_refused)
 {
     mgl_program *other = program_for(graph, "sm_90a:5", &first);
@@ -350,7 +352,7 @@ START_TEST(another_variant_is_refused)
 }
 END_TEST
 
-/* Splits that go by waves, or, on a newer architecture, through the ring. */
+/* Splits that use KV rounds, or, on a newer architecture, the ring. */
 static const device_options streamed = {.dtype = MGL_BF16,
                                         .capacity = 512,
                                         .rows = 1,
@@ -359,8 +361,8 @@ static const device_options streamed = {.dtype = MGL_BF16,
                                         .page_bytes = 16384,
                                         .warps = 8};
 
-/* Two programs for a newer architecture, on a machine for an older one; in the second attention
- * goes through the ring, which no kernel for the older one has. */
+/* Two programs for a newer architecture on an older machine; the second uses ring attention, which
+ * no kernel of the older one has. */
 START_TEST(what_the_architecture_has_not_is_refused)
 {
     mgl_error err = {0};
@@ -393,7 +395,7 @@ START_TEST(more_queues_than_fit_are_refused)
 }
 END_TEST
 
-/* The validator takes it; the kernel has no room for so much in a record. */
+/* The validator accepts the program, but a record of the kernel is too small for it. */
 START_TEST(what_the_kernel_cannot_run_is_refused)
 {
     mgl_error err;
@@ -421,9 +423,9 @@ START_TEST(too_little_memory_is_told_in_bytes)
 }
 END_TEST
 
-/* ---- what fails ----------------------------------------------------------------------------- */
+/* ---- what fails ------------------------------------------------------------------------------ */
 
-/* No program, and every call says so. */
+/* The machine has no program, and every call reports that. */
 static void check_lost(mgl_vm *vm)
 {
     float logits[1213];
@@ -438,8 +440,7 @@ static void check_lost(mgl_vm *vm)
     ck_assert_int_eq(mgl_vm_exchange(vm, programs[0], graph, &err), MGL_DEVICE);
 }
 
-/* Each fails once: a device that failed loses the program; where no memory was to be had, it stays.
- */
+/* Each call fails once: after a device error the program is lost; without memory it stays. */
 START_TEST(every_driver_call_may_fail)
 {
     mgl_error err;
@@ -489,7 +490,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* A tensor that neither the old program has nor the graph. */
+/* A tensor that neither the old program nor the graph has. */
 START_TEST(weights_that_cannot_be_read_leave_the_old)
 {
     mgl_error err;
@@ -508,7 +509,7 @@ START_TEST(weights_that_cannot_be_read_leave_the_old)
 }
 END_TEST
 
-/* ---- weights that are made in place --------------------------------------------------------- */
+/* ---- weights that are made in place ---------------------------------------------------------- */
 
 static struct {
     int calls, fail_at;
@@ -550,7 +551,7 @@ static void check_marks(const mgl_vm *base)
     check_rest(vm);
 }
 
-/* The slack is enough for programs of other queues: no memory is taken or given back. */
+/* The extra arena bytes suffice for programs with other queues: no memory is allocated or freed. */
 START_TEST(weights_are_made_anew_in_the_same_memory)
 {
     mgl_error err;
@@ -583,7 +584,7 @@ START_TEST(an_arena_that_is_too_small_is_replaced)
 }
 END_TEST
 
-/* Whatever it fails with: the old weights are gone. */
+/* After any failure of `fill`, the old weights are lost. */
 START_TEST(a_fill_that_fails_loses_the_program)
 {
     mgl_error err;
@@ -598,7 +599,7 @@ START_TEST(a_fill_that_fails_loses_the_program)
 }
 END_TEST
 
-/* Refused before anything is touched. */
+/* Rejected before anything is touched. */
 START_TEST(a_refused_program_leaves_what_was_made)
 {
     mgl_error err;

@@ -14,7 +14,7 @@ START_TEST(f32_is_hugging_face)
 }
 END_TEST
 
-/* Few queues, several splits, a small ring and no stage: every other way through the kernel. */
+/* Few queues, several splits, a small ring and no stage: the other variants of the kernel. */
 START_TEST(f32_in_another_shape_is_hugging_face)
 {
     golden_model m;

@@ -13,14 +13,14 @@
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 
-enum { POSITIONS = 131072, REPLY = 128 /* tokens of a reply, as by default */ };
+enum { POSITIONS = 131072, REPLY = 128 /* tokens of a reply by default */ };
 
 static const mgl_geometry tales = {256, 6, 4, 2, 64, 768, 913, 1e-5f};
 static const mgl_geometry smollm = {576, 30, 9, 3, 64, 1536, 49152, 1e-5f};
 static const mgl_geometry one_billion = {2048, 16, 32, 8, 64, 8192, 128256, 1e-5f};
 static const mgl_geometry eight_billion = {4096, 32, 32, 8, 128, 14336, 128256, 1e-5f};
 
-/* A kernel's key. */
+/* The key of a program's kernel. */
 typedef struct key {
     char text[MGL_SHA256_HEX];
 } key;
@@ -75,7 +75,7 @@ START_TEST(prompts_of_any_length_share_a_kernel)
 }
 END_TEST
 
-/* How many kernels there are, over all capacities. */
+/* The number of kernels over all capacities. */
 static const struct {
     const mgl_geometry *geometry;
     const char *arch;
@@ -102,7 +102,7 @@ START_TEST(all_capacities_have_few_kernels)
 }
 END_TEST
 
-/* What becomes of a capacity in the one kernel that knows it. */
+/* The effect of a capacity in the one kernel that knows it. */
 START_TEST(a_split_of_more_than_registers_hold_has_the_other_kernel)
 {
     key keys[3];
@@ -123,7 +123,7 @@ END_TEST
 
 /* ---- sequences ------------------------------------------------------------------------------- */
 
-/* A kernel for one sequence leaves out what only batches need. */
+/* A kernel for one sequence omits the code that only batches need. */
 START_TEST(batches_of_as_many_rows_share_a_kernel)
 {
     const key one = key_of(&tales, "sm_90a", 160, 1), two = key_of(&tales, "sm_90a", 160, 2);
@@ -136,7 +136,7 @@ START_TEST(batches_of_as_many_rows_share_a_kernel)
 }
 END_TEST
 
-/* What the code's shape depends on is in the key. */
+/* The key includes everything that shapes the code. */
 START_TEST(another_shape_has_another_kernel)
 {
     const device_options options[] = {{.dtype = MGL_BF16, .capacity = 160},
@@ -154,7 +154,7 @@ START_TEST(another_shape_has_another_kernel)
 }
 END_TEST
 
-/* What gathers rows of the embedding is compiled for its dtype; the exchange's is a task's. */
+/* The embedding's dtype is a constant of the kernel; the exchange's dtype belongs to a task. */
 START_TEST(the_embedding_is_in_the_key)
 {
     key keys[3];

@@ -27,15 +27,15 @@ enum { FAILED = 6, NONE = -1, ONE_TEXT = MGL_OBJECTS };
 static struct {
     int major, minor, linker_major, linker_minor;
     int bad;           /* the object that cannot be compiled */
-    int pause_ms;      /* that a compilation takes */
-    bool refuses;      /* the linker takes nothing */
+    int pause_ms;      /* seconds of a compilation */
+    bool refuses;      /* the linker rejects all input */
     atomic_int *abort; /* set by the first compilation; may be NULL */
 
     atomic_int at_once, most_at_once, texts, compiled, links;
     atomic_int registers; /* -maxrregcount of the last object */
 } fake;
 
-/* What is compiled at the moment. */
+/* The running compilations. */
 typedef struct making {
     int object;
     char log[64];
@@ -214,7 +214,7 @@ static const mgl_jitlink linker = {
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[] = "/tmp/megalith-objects-XXXXXX"; /* the cache's */
+static char folder[] = "/tmp/megalith-objects-XXXXXX"; /* key in the cache */
 
 static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
 
@@ -265,7 +265,7 @@ static void expect(const mgl_cuda_image *image, const char *wanted)
                   "%.*s", (int)image->length, (const char *)image->bytes);
 }
 
-/* Compiles it: *out is released by the caller. */
+/* Compiles the kernel: *out is released by the caller. */
 static void compile_well(mgl_cuda_image *out)
 {
     mgl_error err;
@@ -284,7 +284,7 @@ START_TEST(objects_are_linked_in_their_order)
 }
 END_TEST
 
-/* A linker reads what compilers of its version and of older ones made. */
+/* A linker reads objects of compilers of its version and of older ones. */
 START_TEST(an_older_linker_is_not_asked)
 {
     static const struct {
@@ -316,7 +316,7 @@ START_TEST(what_is_said_of_a_bad_object_is_told)
     ck_assert_int_eq(compile_it(&image, NULL, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "object 8 is bad"), "%s", err.message);
     ck_assert_int_eq(fake.links, 0);
-    ck_assert_int_le(fake.texts, 1); /* what an exit needs */
+    ck_assert_int_le(fake.texts, 1); /* result of the minimal kernel */
     ck_assert_ptr_null(image.bytes);
 }
 END_TEST
@@ -335,7 +335,8 @@ START_TEST(no_more_are_at_work_than_processors)
 }
 END_TEST
 
-/* Who waits for a processor hears of it too, and so do those whose turn has not come. */
+/* A compilation that waits for a processor is cancelled too, and so are those that have not
+ * started. */
 START_TEST(an_abort_ends_all_objects)
 {
     mgl_cuda_image image;
@@ -351,7 +352,7 @@ START_TEST(an_abort_ends_all_objects)
 }
 END_TEST
 
-/* 65,536 registers, for four warps at a time, in eights; at most 255. */
+/* 65,536 registers, allocated per four warps, in multiples of eight; at most 255. */
 START_TEST(objects_know_the_registers_of_a_block)
 {
     static const int warps[][2] = {{1, 248}, {4, 248}, {5, 168}, {8, 168}, {10, 128}, {16, 96}};
@@ -387,7 +388,7 @@ static void use_folder(void)
     setenv("MEGALITH_CACHE", folder, 1);
 }
 
-/* Compiles, with this wanted; true: it was kept. */
+/* Compiles with this expected result; true: it was cached. */
 static bool find(const char *wanted)
 {
     mgl_cuda_image image;
@@ -404,7 +405,7 @@ START_TEST(what_was_linked_is_kept)
     ck_assert(!find(all));
     ck_assert(find(all));
     ck_assert_int_eq(fake.compiled, MGL_OBJECTS);
-    fake.linker_minor = 1; /* another linker makes another kernel */
+    fake.linker_minor = 1; /* another linker gives another */
     ck_assert(!find(all));
     remove_folder();
 }
@@ -430,7 +431,7 @@ START_TEST(what_could_not_be_linked_is_kept_as_one_text)
 }
 END_TEST
 
-/* Sources in place of the kernel's, put back while a compilation that was left still reads them. */
+/* Overridden sources that are restored while an abandoned compilation still reads them. */
 START_TEST(what_was_left_is_kept_under_its_own_key)
 {
     const mgl_cuda_source other = {mgl_cuda_sources[1].name, (const unsigned char *)"other"};
@@ -451,13 +452,13 @@ START_TEST(what_was_left_is_kept_under_its_own_key)
     fake.abort = NULL;
     ck_assert(!find("[17]"));
     ok(mgl_cuda_override_sources(&other, 1, &err), err);
-    ck_assert(find("[17]")); /* it was kept */
+    ck_assert(find("[17]")); /* it was cached */
     ok(mgl_cuda_override_sources(NULL, 0, &err), err);
     remove_folder();
 }
 END_TEST
 
-/* As many threads as a block has, and so registers, and objects that the program has. */
+/* Threads per block, and so registers, and the objects that the program needs. */
 START_TEST(other_objects_have_another_key)
 {
     use_folder();

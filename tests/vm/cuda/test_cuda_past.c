@@ -13,7 +13,7 @@
 #include "schedule/variants.h"
 #include "vm/cuda/encode.h"
 
-/* Whether products are all skinny, and attention is by waves or the ring. */
+/* Whether all products are skinny, and attention uses KV rounds or the ring. */
 static bool is_plain(const mgl_program *program)
 {
     const uint32_t waves = 1u << MGL_VARIANT_KV_ROUNDS, ring = 1u << MGL_VARIANT_RING;
@@ -22,7 +22,7 @@ static bool is_plain(const mgl_program *program)
            (attention == waves || attention == ring);
 }
 
-/* ---- which programs ------------------------------------------------------------------------- */
+/* ---- which programs -------------------------------------------------------------------------- */
 
 /* hidden 128, 1 layer, 2:1 heads, ffn 96, vocab 41, by head_dim */
 static const mgl_geometry heads_of_64 = {128, 1, 2, 1, 64, 96, 41, 1e-5f};
@@ -39,7 +39,7 @@ static mgl_program *program_of(const mgl_geometry *geometry, const char *target,
     return program;
 }
 
-/* Splits of 256 positions, one more than 8 warps have in registers, in pages of 512: as many spans
+/* Splits of 256 positions, one more than 8 warps hold in registers, in pages of 512: as many spans
  * as warps. */
 static const device_options streamed = {.dtype = MGL_BF16,
                                         .capacity = 512,
@@ -66,7 +66,7 @@ START_TEST(past_comes_by_bulk_copies)
 }
 END_TEST
 
-/* A schedule that was made for a newer device is not run by code that it does not name. */
+/* A schedule for a newer device is not run with a variant that it does not name. */
 START_TEST(an_older_device_has_no_ring)
 {
     mgl_error err = {0};
@@ -78,7 +78,7 @@ START_TEST(an_older_device_has_no_ring)
 }
 END_TEST
 
-/* What differs from `streamed`, 0: nothing; and whether the program is plain at all. */
+/* The difference from `streamed`, 0: none; and whether the program is plain. */
 static const struct {
     device_options with;
     bool plain, streams;
@@ -120,8 +120,8 @@ START_TEST(past_of_plain_programs_comes_through_the_ring)
 }
 END_TEST
 
-/* By head_dim: as much as a warp attends to at once must fit on a page, and whole eights of chunks
- * are swizzled. */
+/* By head_dim: the positions that a warp attends to at once must fit on a page, and only whole
+ * groups of eight chunks are swizzled. */
 START_TEST(past_needs_room_on_a_page)
 {
     static const struct {
@@ -145,8 +145,8 @@ START_TEST(past_needs_room_on_a_page)
 }
 END_TEST
 
-/* Each of a queue's 4 attentions may have a page of keys, one of values, and a page of the tape
- * once more. */
+/* Each of a queue's 4 attentions may need a page of keys, one of values, and a repeated page of the
+ * tape. */
 START_TEST(past_counts_among_the_pages_of_all_epochs)
 {
     mgl_program *program = program_of(&small_model, "sm_90a:2", &streamed);
@@ -161,8 +161,8 @@ START_TEST(past_counts_among_the_pages_of_all_epochs)
 }
 END_TEST
 
-/* ---- where attention stands on the tape -------------------------------------------------------
- */
+/* ---- attention on the tape
+ * ----------------------------------------------------------------------- */
 
 enum { BASE_SHIFT = 32 };
 
@@ -177,7 +177,7 @@ static const struct {
     const mgl_geometry *geometry; /* NULL: program_apart */
     const char *target;
     device_options options;
-    bool shares; /* some queue has two attentions at one place, */
+    bool shares; /* some queue has two attentions */
     bool within; /* and some has one within a page */
 } past_shapes[] = {
     {&llama_1b, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 8192, .rows = 1}, false, false},
@@ -205,8 +205,8 @@ static const struct {
 };
 enum { PAST_SHAPES = sizeof past_shapes / sizeof *past_shapes };
 
-/* Attention is on two queues of four, behind all that they have of the tape: one has some of qkv,
- * the other nothing. */
+/* Attention is on two of four queues, after their whole tape: one has some of qkv, the other
+ * nothing. */
 static mgl_program *program_apart(void)
 {
     mgl_error err;
@@ -278,7 +278,7 @@ static unsigned end_block(const mgl_device_segment *s)
     return s->block + (unsigned)(s->kblocks * s->groups);
 }
 
-/* The block of the queue's tape that the next task behind one begins on, or the tape's end; */
+/* The tape block at which the next task starts, or the tape's end; */
 static unsigned next_block(const mgl_program *program, int queue, int task)
 {
     const mgl_queue *of = &program->queues[queue];
@@ -289,7 +289,7 @@ static unsigned next_block(const mgl_program *program, int queue, int task)
     return (unsigned)(of->tape_bytes / MGL_BLOCK_BYTES);
 }
 
-/* and whether an attention stands in between. */
+/* and whether an attention comes in between. */
 static bool attention_between(const mgl_program *program, int queue, int task)
 {
     const mgl_queue *of = &program->queues[queue];
@@ -365,7 +365,7 @@ START_TEST(the_loader_knows_each_attention)
 }
 END_TEST
 
-/* A page of which the rest comes once more: behind the last attention that stands within it. */
+/* A page whose rest is loaded again: after the last attention within it. */
 START_TEST(attention_stands_before_a_page)
 {
     encoded e = encode_shape(_i, true);
@@ -396,9 +396,9 @@ START_TEST(attention_stands_before_a_page)
 }
 END_TEST
 
-/* The page that a segment lets go of up to is the one that the next one begins on, or the one
- * behind, if an attention comes before that; the end of the tape behind the last. Returns whether
- * that made a difference. */
+/* Checks the page up to which a segment frees pages: the page where the next segment begins, or the
+ * one after it if an attention comes before; the tape's end after the last. Returns whether the
+ * attention made a difference. */
 static int check_end(const encoded *e, int queue, const mgl_record *r, bool past)
 {
     const unsigned blocks = (unsigned)e->page_blocks;
@@ -448,14 +448,14 @@ START_TEST(without_the_ring_no_attention_is_listed)
 }
 END_TEST
 
-/* A page of the ring: blocks [from, to) of the tape, or, where there are none, keys or values of
- * the attention with that number. */
+/* A page of the ring: blocks [from, to) of the tape, or, if empty, keys or values of the attention
+ * with that number. */
 typedef struct ring_page {
     unsigned from, to;
     unsigned attention;
 } ring_page;
 
-/* Pages of keys and values that an attention has in an epoch: few, or none. */
+/* The pages of keys and values of an attention in an epoch: few, or none. */
 static unsigned pages_of(unsigned epoch, unsigned attention)
 {
     return (epoch + attention) % 3 * 2;
@@ -463,7 +463,7 @@ static unsigned pages_of(unsigned epoch, unsigned attention)
 
 enum { EPOCHS = 3, MOST_PAGES = 1 << 16 };
 
-/* The pages that the loader copies, one after the other (device/roles/loader.cuh); their number. */
+/* The pages that the loader copies, in order (device/roles/loader.cuh). Returns their number. */
 static unsigned load_pages(const encoded *e, int q, ring_page *pages)
 {
     const mgl_device_queue *queue = &e->tables.queues[q];
@@ -491,10 +491,10 @@ static unsigned load_pages(const encoded *e, int q, ring_page *pages)
     return count;
 }
 
-/* Where a queue is in the ring, as the consumers count. */
+/* A queue's position in the ring, as the consumers count. */
 typedef struct reader {
     const ring_page *pages;
-    unsigned base, freed; /* the epoch's page 0, and the first that is not yet let go of */
+    unsigned base, freed; /* the epoch's page 0, and the first page that is not freed */
     unsigned attention;   /* number of the next */
 } reader;
 
@@ -527,8 +527,8 @@ static void read_past(const mgl_record *r, unsigned epoch, reader *to)
     to->base += count + r->kv_again;
 }
 
-/* Every block of a task is on the page of the ring where the task looks for it, and no page is
- * left. */
+/* Checks that every block of a task is on the ring page where the task looks for it, and that no
+ * page is left. */
 START_TEST(the_ring_has_what_records_look_for)
 {
     encoded e = encode_shape(_i, true);
@@ -558,8 +558,7 @@ START_TEST(the_ring_has_what_records_look_for)
 }
 END_TEST
 
-/* ---- chunks of a position ---------------------------------------------------------------------
- */
+/* ---- chunks of a position -------------------------------------------------------------------- */
 
 static const int swizzled_heads[] = {64, 128};
 
@@ -581,13 +580,13 @@ START_TEST(chunks_of_a_position_change_places)
 }
 END_TEST
 
-/* Of 128 bytes of shared memory, the column of 16 that a lane reads from, as a bit. */
+/* The 16-byte column of 128 bytes of shared memory that a lane reads, as a bit. */
 static unsigned column_of(int head_dim, int value, int position, int chunk)
 {
     return 1u << (position * head_dim / 8 + mgl_kv_chunk(value, position, chunk)) % 8;
 }
 
-/* Lanes of keys: four chunks of a position and of the next one. */
+/* Lanes that read keys: four chunks of a position and of the next one. */
 START_TEST(keys_are_read_from_all_banks)
 {
     for (int position = 0; position < 16; position++)
@@ -600,7 +599,7 @@ START_TEST(keys_are_read_from_all_banks)
 }
 END_TEST
 
-/* Lanes of values: two chunks of every second of eight positions. */
+/* Lanes that read values: two chunks of every second of eight positions. */
 START_TEST(values_are_read_from_all_banks)
 {
     for (int position = 0; position < 16; position++)

@@ -13,7 +13,7 @@
 #include "tests/parts.h"
 #include "vm/cuda/cuda.h"
 
-/* ---- against the CPU machine ---------------------------------------------------------------- */
+/* ---- against the CPU machine ----------------------------------------------------------------- */
 
 static const mgl_geometry multi_query = {96, 3, 6, 1, 32, 200, 333, 1e-5f};
 static const mgl_geometry wide_heads = {256, 2, 4, 4, 128, 512, 700, 1e-6f};
@@ -64,7 +64,7 @@ START_TEST(logits_are_the_cpus)
 }
 END_TEST
 
-/* ---- one model, many runs ------------------------------------------------------------------- */
+/* ---- one model, many runs -------------------------------------------------------------------- */
 
 enum { LONG = 1000, LONG_CAPACITY = 1024 };
 
@@ -140,7 +140,7 @@ START_TEST(a_talk_is_read_once)
 }
 END_TEST
 
-/* In company and alone. */
+/* With neighbors and alone. */
 START_TEST(stop_texts_end_replies)
 {
     static const device_options options[] = {{.queues = 9, .rows = 4, .sequences = 3},
@@ -173,7 +173,7 @@ struct listener {
     int tokens, most;
     atomic_int abort;
     int32_t heard[LONG];
-    bool refuse; /* end by the return value, else by the abort word */
+    bool refuse; /* cancel by the return value, else by the abort word */
 };
 
 static bool hear(void *user, int sequence, int32_t token)
@@ -188,7 +188,7 @@ static bool hear(void *user, int sequence, int32_t token)
     return !l->refuse;
 }
 
-/* Tokens come while the kernel runs, all of them and in order; either way of asking ends the reply
+/* Tokens arrive while the kernel runs, all and in order; both forms of cancelling end the reply
  * early, and the machine runs again. */
 START_TEST(a_reply_can_be_ended)
 {
@@ -244,9 +244,9 @@ START_TEST(an_end_token_ends_a_reply)
 }
 END_TEST
 
-/* Random delays before waits and behind stores: with flags, counters, tensor cores and cp.async,
- * keys and values through the ring, and warpgroups on all queues, which have to come to their
- * products together. */
+/* Random delays before waits and after stores: with flags, counters, tensor cores and cp.async,
+ * keys and values through the ring, and warpgroups on all queues, which must start their products
+ * together. */
 START_TEST(delays_change_nothing)
 {
     static const device_options options[] = {
@@ -262,7 +262,7 @@ START_TEST(delays_change_nothing)
 }
 END_TEST
 
-/* ---- the watchdog --------------------------------------------------------------------------- */
+/* ---- the watchdog ---------------------------------------------------------------------------- */
 
 START_TEST(a_deadlock_is_reported)
 {
@@ -283,7 +283,7 @@ START_TEST(an_op_that_nobody_knows_is_reported)
 }
 END_TEST
 
-/* What cannot be resident at once is refused with numbers, not launched. */
+/* A program with more blocks than can be resident is rejected with numbers, not launched. */
 START_TEST(too_many_queues_are_refused)
 {
     mgl_error err;
@@ -304,7 +304,7 @@ START_TEST(too_many_queues_are_refused)
 }
 END_TEST
 
-/* Other queues, and with flags one row and products apart from attention; a checkpoint last. */
+/* Other queues; one row with flags; products separate from attention; a checkpoint last. */
 static const struct exchange {
     const mgl_geometry *geometry; /* NULL: tales-5m */
     device_options from, to;

@@ -8,7 +8,7 @@
 
 #include "schedule/step.h"
 
-/* With and without splits: a greedy, a sampled and a scored sequence in one launch. */
+/* Runs a greedy, a sampled and a scored sequence in one launch, with and without splits. */
 START_TEST(every_op_runs)
 {
     static const int32_t prompt[20] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
@@ -58,7 +58,7 @@ static void greedy_of(const mgl_program *program, const mgl_graph *graph,
     mgl_vm_close(vm);
 }
 
-/* f32 holds what bf16 says: the table alone is wider, and the tokens are the same. */
+/* f32 tables hold the bf16 values: only the table is wider, and the tokens are the same. */
 START_TEST(the_embedding_has_a_format_of_its_own)
 {
     int32_t wanted[12], found[12];

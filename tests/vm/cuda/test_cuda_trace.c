@@ -11,7 +11,8 @@ enum { EPOCHS = 4, TOKENS = 12 };
 
 static const int32_t prompt[5] = {1, 2, 3, 4, 5};
 
-/* A machine with a trace (or none: epochs 0) after one reply, whose tokens go to `tokens`. */
+/* Opens a machine with a trace (or none: epochs 0) and runs one reply, whose tokens go to
+ * `tokens`. */
 static mgl_vm *run_traced(const mgl_program *program, const mgl_graph *graph, int epochs,
                           int32_t *tokens)
 {
@@ -55,7 +56,7 @@ START_TEST(every_event_is_there)
 }
 END_TEST
 
-/* A launch with fewer epochs than the one before it leaves nothing of that one. */
+/* A launch with fewer epochs than the one before keeps no events of that one. */
 START_TEST(a_launch_starts_without_events)
 {
     mgl_error err;
@@ -85,7 +86,7 @@ START_TEST(events_of_two_lists)
 }
 END_TEST
 
-/* More rows: hidden, ffn and heads that are whole pages. */
+/* More rows: hidden, ffn and heads are multiples of a page. */
 START_TEST(events_of_panels)
 {
     static const mgl_geometry even = {128, 2, 4, 2, 32, 192, 75, 1e-5f};

@@ -66,7 +66,7 @@ START_TEST(test_variants)
 }
 END_TEST
 
-/* The sources that are built in: every name of the kernel is found, no name of CUDA is lost. */
+/* The built-in sources: every name that they declare is found, and no CUDA name is renamed. */
 START_TEST(test_kernel)
 {
     mgl_error err = {0};

@@ -24,8 +24,7 @@ static mgl_graph *graph;
 static mgl_program *program;
 static char key[MGL_SHA256_HEX];
 
-/* $CUDA_HOME comes first where NVRTC is looked for. A library that has none of its functions is
- * found there. */
+/* NVRTC is searched first in $CUDA_HOME. This one has a library without its functions. */
 static void hide_nvrtc(void)
 {
     static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -63,7 +62,7 @@ static void tear_down(void)
     scratch_remove(folder);
 }
 
-/* A file of the program, with a kernel of that key. */
+/* Writes a compiled file of the program with a kernel of that key. */
 static mgl_image *open_image(const char *arch, const char *of)
 {
     mgl_error err;
@@ -138,7 +137,8 @@ START_TEST(other_comments_are_the_same_kernel)
 }
 END_TEST
 
-/* A file for another architecture has no older kernel: "auto" is the CPU, as without any file. */
+/* A file for another architecture has no outdated kernel: "auto" is the CPU, as without a
+ * kernel. */
 START_TEST(no_kernel_is_no_old_kernel)
 {
     mgl_image *image = open_image("sm_80", key);

@@ -27,7 +27,7 @@ static mgl_status fill_cache(void *user, const mgl_program *of, const mgl_vm_pla
     (void)user, (void)err;
     fills++;
     for (int i = 0; i < of->buffer_count; i++)
-        if (of->buffers[i].space == MGL_SPACE_KV) /* one byte of each */
+        if (of->buffers[i].space == MGL_SPACE_KV) /* a byte of each */
             *(unsigned char *)(uintptr_t)places->buffers[i] = 9;
     return MGL_OK;
 }
@@ -70,7 +70,7 @@ static void teardown(void)
     nothing_is_left();
 }
 
-/* Where a buffer lies: the fake device's memory is the host's. */
+/* The address of a buffer: the fake device's memory is the host's. */
 static unsigned char *find(int cuda, int buffer)
 {
     return cuda ? (unsigned char *)(uintptr_t)((mgl_cuda_vm *)vm)->buffers[buffer]
@@ -144,7 +144,7 @@ START_TEST(a_context_that_has_no_room_is_refused)
 }
 END_TEST
 
-/* Each buffer that tasks write, each byte of its guard that stands at an end. */
+/* Overwrites, for each buffer that tasks write, the first and the last byte of its guard. */
 START_TEST(a_write_behind_a_buffer_is_noticed)
 {
     mgl_error err;
@@ -156,7 +156,7 @@ START_TEST(a_write_behind_a_buffer_is_noticed)
             continue;
         for (int at = 0; at < MGL_GUARD_BYTES; at += MGL_GUARD_BYTES - 1) {
             ok(mgl_vm_poison(vm, WORD, CONTEXT, &err), err);
-            if (_i) /* as a launch starts */
+            if (_i) /* as at the start of a launch */
                 memset((void *)(uintptr_t)((mgl_cuda_vm *)vm)->flags, 0xFF,
                        ((mgl_cuda_vm *)vm)->flag_bytes);
             ok(mgl_vm_check_guards(vm, &err), err);
@@ -227,7 +227,7 @@ START_TEST(a_driver_that_fails_is_told)
 }
 END_TEST
 
-/* The rows of the last epoch; no others. */
+/* Reads logits of the last epoch's rows, and no others. */
 START_TEST(each_sequence_has_its_logits)
 {
     static const int32_t prompts[2] = {3, 4};

@@ -17,15 +17,15 @@
 
 enum { CAPACITY = 64, TURNS = 20, TOKENS = 12 };
 
-/* ---- bytes ---------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* What the two programs of a pair are lowered with. */
+/* Options of lowering of the two programs of a pair. */
 static const struct pair {
     const mgl_geometry *geometry;
     const char *targets[2];
     device_options options[2];
     bool tied, plain;
-    bool packed; /* the bytes have to come from the graph */
+    bool packed; /* the bytes must come from the graph */
 } pairs[] = {
     {&small_model, {"cpu:4", "cpu:3"}, {{.dtype = MGL_F32}, {.dtype = MGL_F32}}, true, false, 0},
     {&small_model, {"cpu:1", "cpu:7"}, {{.dtype = MGL_F32}, {.dtype = MGL_F32}}, true, true, 0},
@@ -92,7 +92,7 @@ START_TEST(every_byte_of_a_checkpoint_is_the_packers)
 }
 END_TEST
 
-/* ---- replies -------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static mgl_graph *graph;
 static mgl_program *programs[2];
@@ -118,7 +118,7 @@ typedef struct reply {
     float logits[1213];
 } reply;
 
-/* From position `start` on, before which the cache may be empty. */
+/* A reply from position `start` on, before which the cache may be empty. */
 static reply reply_of(mgl_vm *vm, int start)
 {
     static const int32_t prompt[5] = {5, 700, 31, 900, 2};
@@ -141,7 +141,7 @@ static void check_reply(mgl_vm *vm, int start, const reply *wanted)
     ck_assert_mem_eq(r.logits, wanted->logits, sizeof r.logits);
 }
 
-/* The reply of a machine that is opened for it. */
+/* The reply of a machine opened for the program. */
 static reply fresh_reply(int program, int start)
 {
     mgl_vm *vm = fixture_vm(programs[program], graph, false);
@@ -189,7 +189,7 @@ START_TEST(logits_of_the_old_program_are_gone)
 }
 END_TEST
 
-/* Guards and poison are those of the new program's memory. */
+/* Guards and poison cover the new program's memory. */
 START_TEST(poison_changes_nothing)
 {
     mgl_error err;
@@ -216,9 +216,9 @@ START_TEST(the_old_program_may_be_released)
 }
 END_TEST
 
-/* ---- what is refused, and what fails -------------------------------------------------------- */
+/* ---- what is refused, and what fails --------------------------------------------------------- */
 
-/* `program` is refused with that status, and a word; the machine says what it said before. */
+/* `program` is rejected with that status and word; the machine gives the same reply as before. */
 static void check_refused(const mgl_program *program, mgl_status status, const char *word)
 {
     mgl_error err = {0};
@@ -267,7 +267,7 @@ START_TEST(an_unsafe_program_is_refused)
 }
 END_TEST
 
-/* Each allocation of an exchange fails once: the machine runs on as it was. */
+/* Each allocation of an exchange fails once: the machine is unchanged. */
 START_TEST(every_allocation_may_fail)
 {
     mgl_error err;
@@ -290,8 +290,8 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* Another number of warps is another order on the tapes: nothing can be copied, and a graph that
- * has no weights cannot give them. */
+/* Another number of warps gives another order of the tapes: nothing can be copied, and a graph
+ * without weights cannot provide them. */
 START_TEST(weights_that_cannot_be_read_leave_the_old)
 {
     mgl_error err;
@@ -313,7 +313,7 @@ START_TEST(weights_that_cannot_be_read_leave_the_old)
 }
 END_TEST
 
-/* ---- compiled models ------------------------------------------------------------------------ */
+/* ---- compiled models ------------------------------------------------------------------------- */
 
 static char path[64];
 
@@ -341,7 +341,7 @@ static mgl_vm *open_mapped(const mgl_image *image)
     return vm;
 }
 
-/* The map is copied, and may go then. */
+/* The mapped weights are copied, and the map may be released then. */
 START_TEST(mapped_weights_are_copied)
 {
     mgl_error err;
@@ -359,7 +359,7 @@ START_TEST(mapped_weights_are_copied)
 }
 END_TEST
 
-/* A file that has lost its bytes is an error, not a crash. */
+/* A truncated file is an error, not a crash. */
 START_TEST(a_map_that_shrank_is_refused)
 {
     mgl_error err;

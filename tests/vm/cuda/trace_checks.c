@@ -11,7 +11,7 @@
 
 enum { PROMPT = 40, TOKENS = 5, CAPACITY = 96, FEW_EPOCHS = 3 };
 
-/* A machine that keeps the events of so many epochs (0: of none), after a reply. */
+/* Opens a machine that keeps the events of this number of epochs (0: none), and runs a reply. */
 static mgl_vm *run_traced(const mgl_program *program, const mgl_graph *graph, int epochs,
                           int32_t *tokens)
 {
@@ -26,8 +26,8 @@ static mgl_vm *run_traced(const mgl_program *program, const mgl_graph *graph, in
     return vm;
 }
 
-/* Attention has told when its input was there: no other task's event stands in its place. ns that
- * panels have waited for activations, in all. */
+/* Checks that attention recorded its input time in its own event. Returns the total ns that panels
+ * waited for activations. */
 static uint64_t check_events(mgl_vm *vm, const mgl_trace *trace, int epochs)
 {
     mgl_error err;
@@ -50,7 +50,7 @@ static uint64_t check_events(mgl_vm *vm, const mgl_trace *trace, int epochs)
     return waited;
 }
 
-/* A row has the events of its list's tasks, and of no other. */
+/* Checks that a row has events of its list's tasks only. */
 static void check_row(const mgl_trace *trace, int row)
 {
     ck_assert(trace->whole[row]);
@@ -64,7 +64,7 @@ static void check_row(const mgl_trace *trace, int row)
     }
 }
 
-/* What is told of a list: of all its epochs, and a chain through all layers. */
+/* Checks the summary of a list: all its epochs, and a critical path through all layers. */
 static void check_list(const mgl_trace *trace, int list, int epochs)
 {
     mgl_error err;
@@ -97,8 +97,8 @@ static void check_text(const mgl_trace *trace, bool lists)
     mgl_text_clear(&text);
 }
 
-/* `epochs` that are kept, of the launch's `second_epochs` by the second list and those behind them.
- * ns as check_events. */
+/* Checks the kept `epochs` of a launch that has `second_epochs` of the second list first. Returns
+ * ns like check_events. */
 static uint64_t check_trace(const mgl_program *program, const mgl_graph *graph, int epochs,
                             int second_epochs, const int32_t *plain)
 {

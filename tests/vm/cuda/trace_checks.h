@@ -7,10 +7,10 @@
 
 #include "tests/vm/cuda/cuda_support.h"
 
-/* A prompt of 40 tokens by the second list of a program whose first one has one row, then a few
- * tokens by that: each epoch leaves the events of its own list's tasks, whether the trace has room
- * for all epochs or for the last ones, and the tokens are those of a kernel without a trace. The ns
- * that panels waited for activations, in all. */
+/* Checks the trace of a prompt of 40 tokens (second list; the first one has one row) and a few
+ * generated tokens. Each epoch has the events of its own list's tasks, whether the trace keeps all
+ * epochs or the last ones, and the tokens equal those without a trace. Returns the total ns that
+ * panels waited for activations. */
 uint64_t check_traced_lists(const mgl_geometry *geometry, const device_options *options);
 
 #endif
