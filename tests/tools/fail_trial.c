@@ -372,7 +372,7 @@ static const char *find_message(const content *c)
     return found;
 }
 
-/* That line, escaped for a JSON */
+/* That line, escaped for a JSON string; "" if there is none. */
 static void read_note(const char *path, char note[FAIL_NOTE])
 {
     content c = read_content(path);

@@ -86,7 +86,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted microseconds per decoded token */
+/* The sorted microseconds per decoded token of `launches` replies. */
 static mgl_status measure(struct machine *m, const struct options *o, const int32_t *prompt,
                           double *us, mgl_error *err)
 {
