@@ -33,8 +33,9 @@ typedef struct neighbors_counts {
     double seconds;
 } neighbors_counts;
 
-#define NEIGHBORS_GAP 0.1 /* gap of logits, below which rounding to 16 bits may change the choice  \
-                           */
+#define NEIGHBORS_GAP                                                                              \
+    0.1 /* gap of logits, below which rounding to 16 bits may change the choice                    \
+         */
 
 /* Runs the launch `round` twice, and each of its replies alone. */
 mgl_status neighbors_compare(mgl_vm *vm, const neighbors_shape *shape, int round,
