@@ -15,15 +15,15 @@
 
 typedef struct schedule_text schedule_text;
 
-/* Takes a printed schedule apart. Release with schedule_text_free. */
+/* Splits a printed schedule into its parts. Release with schedule_text_free. */
 schedule_text *schedule_text_read(const char *text);
 schedule_text *schedule_text_copy(const schedule_text *from);
 void schedule_text_free(schedule_text *text);
 
-/* Prints it; the caller clears `to`. */
+/* Joins the parts to text; the caller clears `to`. */
 void schedule_text_print(const schedule_text *text, mgl_text *to);
 
-/* What is damaged: what is done and in which order, or what the variants of tasks are about. */
+/* Groups of damages: the tasks and their order, or the variants of tasks and their conditions. */
 typedef enum damage_kind { DAMAGE_WORK, DAMAGE_VARIANTS } damage_kind;
 
 /* The damages of damage.def, by number. */
@@ -33,12 +33,12 @@ enum {
 #include "damage.def"
 };
 
-/* Damages it, as the state of the random numbers says; which damage that was. *reshaped becomes
- * true when a region may no longer be as large as its op takes it to be. */
+/* Applies a random damage, and returns its number. *reshaped becomes true if a region may no longer
+ * have the size that its op assumes. */
 int schedule_text_damage(schedule_text *text, damage_kind kind, uint64_t *random, bool *reshaped);
 const char *damage_name(int damage);
 
-/* A number from 0 to below `below`, and the next state. */
+/* Returns a random number from 0 to below `below`, and the next state. */
 int damage_draw(uint64_t *random, int below);
 
 #endif

@@ -32,7 +32,7 @@ static int count_signals(const schedule_text *t, int first, int end, const char 
     return count;
 }
 
-/* All waits but those for 0 are for as many signals as there are in their list. */
+/* Sets the threshold of each wait, except 0, to the number of signals in its list. */
 void mend_thresholds(schedule_text *t, uint64_t *random)
 {
     const int begin = find_second(t);
@@ -48,7 +48,7 @@ void mend_thresholds(schedule_text *t, uint64_t *random)
         }
 }
 
-/* One counter for another in all of a list, or of both. */
+/* Replaces one counter by another in all of a list, or of both. */
 void rename_counter(schedule_text *t, uint64_t *random)
 {
     const char *from = draw_counter(t, random), *to = draw_counter(t, random);
@@ -89,7 +89,7 @@ struct span {
     int first, end; /* lines */
 };
 
-/* The tasks of a queue that is drawn of those of a list; none where the list has no queue. */
+/* The tasks of a random queue of a list; none if the list has no queue. */
 static struct span draw_queue(const schedule_text *t, uint64_t *random, int first, int end)
 {
     struct span queue = {0, 0};
@@ -109,7 +109,7 @@ static void move_line(schedule_text *t, int from, int to)
     insert_line(t, to, &line);
 }
 
-/* Two queues of a list exchange a task each, at the same place, or all of them. */
+/* Exchanges a task of two queues of a list, at the same index, or all of their tasks. */
 void swap_queues(schedule_text *t, uint64_t *random)
 {
     const int begin = find_second(t);
@@ -139,7 +139,7 @@ void swap_queues(schedule_text *t, uint64_t *random)
 
 /* ---- tasks in two ---------------------------------------------------------------------------- */
 
-/* "0:32": two numbers, and where they end. */
+/* Reads "0:32": two numbers, and the end of the text. */
 struct range {
     long low, high;
     char *end;
@@ -154,7 +154,7 @@ static struct range read_range(char *at)
     return range;
 }
 
-/* The last range of a region, or the first of a segment; NULL: it has none. */
+/* The last range of a region, or the first of a segment; NULL: none. */
 static char *find_rows(char *item, bool segment)
 {
     char *bracket = strchr(item, '['), *comma = strrchr(item, ',');
@@ -163,7 +163,7 @@ static char *find_rows(char *item, bool segment)
     return segment || !comma ? bracket + 1 : comma + 1;
 }
 
-/* Of a range of that width, what is between `first` and `end` of it. */
+/* Cuts a range of that width to [first, end). */
 static void keep_between(char *item, bool segment, long width, long first, long end)
 {
     char text[64], *at = find_rows(item, segment);
@@ -174,8 +174,8 @@ static void keep_between(char *item, bool segment, long width, long first, long 
     replace(at, (size_t)(range.end - at), text, ITEM_BYTES - (size_t)(at - item));
 }
 
-/* Of a product's rows of weights, those from `first` to `end`: of its segment, of what it writes,
- * adds to and adds. */
+/* Cuts a product to the weight rows [first, end): its segment, its outputs, its residual and its
+ * biases. */
 static void keep_rows(struct line *task, long width, long first, long end)
 {
     keep_between(task->parts[TAPE].items[0], true, width, first, end);
@@ -186,8 +186,8 @@ static void keep_rows(struct line *task, long width, long first, long end)
         keep_between(task->parts[OUT].items[i], false, width, first, end);
 }
 
-/* Where a segment begins, which has so many rows of weights before it; those of the second list
- * say no place. */
+/* Moves the start of a segment by this number of weight rows; segments of the second list state no
+ * place. */
 static void move_segment(schedule_text *t, char *segment, long rows)
 {
     size_t room;
@@ -201,7 +201,7 @@ static void move_segment(schedule_text *t, char *segment, long rows)
            ITEM_BYTES - (size_t)(place + 1 - segment));
 }
 
-/* A product of one segment becomes two, one behind the other. */
+/* Splits a product of one segment into two consecutive tasks. */
 void split_task(schedule_text *t, uint64_t *random)
 {
     const int at = draw_varied(t, random);

@@ -8,7 +8,7 @@
 
 enum { MOST_LINES = 400, MOST_ITEMS = 16, ITEM_BYTES = 80, HEAD_BYTES = 160 };
 
-/* What follows the op of a task, in the order of the text. */
+/* The lists after the op of a task, in text order. */
 enum part { IN, TAPE, OUT, WAIT, SIGNAL, PARTS };
 
 struct list {
@@ -37,47 +37,49 @@ struct schedule_text {
 
 #define DRAW_OF(list) list[damage_draw(random, (int)(sizeof list / sizeof *list))]
 
-/* The index of a line of that kind: `head` begins it, "" any; a task or not. Any task where all
- * clears are lost. */
+/* A random line of that kind: it begins with `head` ("": any), and is a task or not. Any task if
+ * all clears are gone. */
 int draw_line(const schedule_text *t, uint64_t *random, const char *head, bool task);
 
-/* A task; every other time a clear. */
+/* A random task; every other time a clear. */
 int draw_task(const schedule_text *t, uint64_t *random);
 
-/* A product or an attention; any task where there is none. */
+/* A random product or attention; any task if there is none. */
 int draw_varied(const schedule_text *t, uint64_t *random);
 
-/* A list that is not empty, and an item of one: of waits and signals, or of regions and tapes. */
+/* A random non-empty list, and an item of one: of waits and signals, or of regions and tapes. */
 struct list *draw_list(schedule_text *t, uint64_t *random, bool edges);
 char *draw_item(schedule_text *t, uint64_t *random, bool edges);
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 void drop_item(struct list *list, int index);
-void add_item(struct list *list, const char *item); /* where there is room, as the others */
+void add_item(struct list *list, const char *item); /* if there is space, like the other
+                                                       functions */
 void drop_line(schedule_text *t, int index);
 void insert_line(schedule_text *t, int index, const struct line *line);
 void swap_lines(schedule_text *t, int a, int b);
 
-/* Where the second list begins; the end of the text where there is none. */
+/* The start of the second list, or the end of the text. */
 int find_second(const schedule_text *t);
 
 /* ---- names and numbers ----------------------------------------------------------------------- */
 
 void copy_string(char *to, const char *from, size_t room);
 
-/* Replaces `length` bytes of a string by another string, where the room is enough. */
+/* Replaces `length` bytes of a string by another string, if there is enough space. */
 void replace(char *at, size_t length, const char *by, size_t room);
 
-/* Where the numbers of a string are, names left out: behind "[" or ">", and those of a tape. */
+/* Finds the numbers of a string that are not part of a name: after "[" or ">", and those of a
+ * tape. */
 int find_numbers(char *text, char **numbers, int most);
 void add_to(char *number, int64_t delta, size_t room);
 
-/* What stands behind a word of the line that begins so; NULL: there is none. */
+/* The text after a word of the line that begins with that word; NULL: none. */
 char *find_behind(schedule_text *t, const char *begin, const char *word, size_t *room);
 void change_word(schedule_text *t, const char *begin, const char *word, const char *by);
 
-/* Whether a region is an operand that families have and others do not. */
+/* Whether a region is an operand that only some families have. */
 bool is_extra(const char *item);
 
 #endif

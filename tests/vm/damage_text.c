@@ -10,7 +10,7 @@
 
 static const char *const words[PARTS] = {" in ", " tape ", " out ", " wait ", " signal "};
 
-/* ---- reading and printing ------------------------------------------------------------------- */
+/* ---- reading and printing -------------------------------------------------------------------- */
 
 void copy_string(char *to, const char *from, size_t room)
 {
@@ -19,7 +19,7 @@ void copy_string(char *to, const char *from, size_t room)
     memcpy(to, from, length + 1);
 }
 
-/* The list between two words of a task's line, at ", ". */
+/* Splits the list between two words of a task's line at ", ". */
 static void read_list(struct list *to, const char *from, const char *end)
 {
     while (from < end) {
@@ -100,7 +100,7 @@ void schedule_text_print(const schedule_text *text, mgl_text *to)
     }
 }
 
-/* ---- drawing -------------------------------------------------------------------------------- */
+/* ---- drawing --------------------------------------------------------------------------------- */
 
 /* splitmix64. */
 int damage_draw(uint64_t *random, int below)
@@ -147,7 +147,7 @@ char *draw_item(schedule_text *t, uint64_t *random, bool edges)
     return list->items[damage_draw(random, list->count)];
 }
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 void drop_item(struct list *list, int index)
 {

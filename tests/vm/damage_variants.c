@@ -1,4 +1,4 @@
-/* Damages of kernel variants, and of the conditions that they were chosen for. */
+/* Damages of kernel variants, and of the conditions for which they were chosen. */
 #include "damage_parts.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 /* ---- damages of variants --------------------------------------------------------------------- */
 
-/* The family of a task's op; MGL_FAMILY_COUNT: of a line that is none. */
+/* The family of a task's op; MGL_FAMILY_COUNT: not a task. */
 static mgl_family family_of(const struct line *line)
 {
     mgl_op op;
@@ -33,7 +33,7 @@ int draw_varied(const schedule_text *t, uint64_t *random)
     return chosen >= 0 ? chosen : draw_line(t, random, "", true);
 }
 
-/* A variant, mostly one of the family; MGL_VARIANT_GENERAL, whose name is left out, too. */
+/* A random variant, usually of the family. MGL_VARIANT_GENERAL has no name in the text. */
 static mgl_variant draw_variant(mgl_family family, uint64_t *random)
 {
     for (bool any = damage_draw(random, 16) == 0;;) {
@@ -52,14 +52,14 @@ static void name(struct line *line, mgl_variant variant)
                  mgl_variant_get(variant)->name);
 }
 
-/* Adds a suffix, removes it, or names another. */
+/* Adds a variant's suffix, removes it, or replaces it. */
 void name_variant(schedule_text *t, uint64_t *random)
 {
     struct line *line = &t->lines[draw_varied(t, random)];
     name(line, draw_variant(family_of(line), random));
 }
 
-/* All tasks of the op, or of the family. */
+/* Changes all tasks of the op, or of the family. */
 void name_variants(schedule_text *t, uint64_t *random)
 {
     const struct line drawn = t->lines[draw_varied(t, random)];
@@ -88,10 +88,9 @@ void swap_variants(schedule_text *t, uint64_t *random)
     copy_string(b, suffix, HEAD_BYTES / 2);
 }
 
-/* ---- damages of what variants were chosen for -------------------------------------------------
- */
+/* ---- damages of what variants were chosen for ------------------------------------------------ */
 
-/* A word of the exec line, and numbers that may stand behind it. */
+/* Words of the exec line, with possible numbers. */
 typedef struct exec_choice {
     const char *word;
     const char *numbers[16];
@@ -117,7 +116,7 @@ void change_exec(schedule_text *t, uint64_t *random)
     change_exec_word(t, random, &DRAW_OF(choices));
 }
 
-/* What the weighed products of a second list take: large stages, rings that go with them. */
+/* Values for gamma-scaled products of a second list: large stages, and suitable rings. */
 void change_ring(schedule_text *t, uint64_t *random)
 {
     static const exec_choice choices[] = {
@@ -133,7 +132,7 @@ void change_ring(schedule_text *t, uint64_t *random)
     change_exec_word(t, random, &DRAW_OF(choices));
 }
 
-/* A limit, and the row tables with it. */
+/* Changes a limit, and the row tables with it. */
 static void change_limit(schedule_text *t, const char *word, const char *rows, bool tables)
 {
     size_t room;
@@ -193,7 +192,7 @@ void change_target(schedule_text *t, uint64_t *random)
         change_word(t, "target", " shared ", DRAW_OF(shared));
 }
 
-/* One format for another, once or throughout, in one line or in all. */
+/* Replaces one format by another, once or everywhere, in one line or in all. */
 void change_formats(schedule_text *t, uint64_t *random)
 {
     static const char *const formats[] = {" bf16", " f16", " f32"};
@@ -213,7 +212,7 @@ void change_formats(schedule_text *t, uint64_t *random)
     }
 }
 
-/* A number of a region or segment of a product or an attention. */
+/* Changes a number of a region or segment of a product or an attention. */
 void change_shape(schedule_text *t, uint64_t *random)
 {
     static const int deltas[] = {-64, -32, -16, -8, 8, 16, 32, 64};
@@ -228,15 +227,14 @@ void change_shape(schedule_text *t, uint64_t *random)
     add_to(numbers[which], DRAW_OF(deltas), ITEM_BYTES - (size_t)(numbers[which] - item));
 }
 
-/* ---- damages of biases and norms of q and k ---------------------------------------------------
- */
+/* ---- damages of biases and norms of q and k -------------------------------------------------- */
 
 bool is_extra(const char *item)
 {
     return strstr(item, "_b[") || strstr(item, ".q_g[") || strstr(item, ".k_g[");
 }
 
-/* The last input of a task that is one; -1: it has none. */
+/* The last bias or norm among a task's inputs; -1: none. */
 static int find_extra(const struct line *line)
 {
     int i = line->parts[IN].count - 1;
@@ -254,7 +252,7 @@ static int draw_with_extra(const schedule_text *t, uint64_t *random)
     return chosen;
 }
 
-/* The last one of a task, or all of a task, or all of all tasks of its op. */
+/* Removes the last bias or norm of a task, or all of a task, or of all tasks of its op. */
 void drop_extras(schedule_text *t, uint64_t *random)
 {
     int at = draw_with_extra(t, random), how = damage_draw(random, 3);
@@ -266,7 +264,7 @@ void drop_extras(schedule_text *t, uint64_t *random)
     }
 }
 
-/* One of a task goes to another, too or in its place; or two change places. */
+/* Copies or moves a bias or norm to another task, or exchanges two. */
 void move_extra(schedule_text *t, uint64_t *random)
 {
     int at = draw_with_extra(t, random), other = draw_with_extra(t, random);
@@ -290,7 +288,7 @@ void move_extra(schedule_text *t, uint64_t *random)
     }
 }
 
-/* A constant vector as one more input of a product or an attention, or in the place of one. */
+/* Adds a constant vector to the inputs of a product or an attention, or replaces one. */
 void add_extra(schedule_text *t, uint64_t *random)
 {
     char item[ITEM_BYTES];

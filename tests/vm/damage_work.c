@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- damages of tasks ----------------------------------------------------------------------- */
+/* ---- damages of tasks ------------------------------------------------------------------------ */
 
 void drop_task(schedule_text *t, uint64_t *random)
 {
@@ -27,7 +27,7 @@ void swap_tasks(schedule_text *t, uint64_t *random)
         swap_lines(t, at, other);
 }
 
-/* To anywhere, or a few tasks up or down. */
+/* Moves a task anywhere, or a few tasks up or down. */
 void move_task(schedule_text *t, uint64_t *random)
 {
     int at = draw_task(t, random);
@@ -38,7 +38,7 @@ void move_task(schedule_text *t, uint64_t *random)
     insert_line(t, stays ? near : draw_line(t, random, "", true), &line);
 }
 
-/* ---- damages of regions and edges ----------------------------------------------------------- */
+/* ---- damages of regions and edges ------------------------------------------------------------ */
 
 void drop_region(schedule_text *t, uint64_t *random)
 {
@@ -52,7 +52,7 @@ void double_region(schedule_text *t, uint64_t *random)
     add_item(list, list->items[damage_draw(random, list->count)]);
 }
 
-/* A region of one clear goes to another. */
+/* Moves a region of one clear to another. */
 void move_cleared(schedule_text *t, uint64_t *random)
 {
     struct list *from = &t->lines[draw_line(t, random, "clear", true)].parts[OUT];
@@ -64,7 +64,7 @@ void move_cleared(schedule_text *t, uint64_t *random)
     drop_item(from, item);
 }
 
-/* The region between two tasks, or two of one, change places. */
+/* Exchanges a region of two tasks, or two regions of one task. */
 void swap_regions(schedule_text *t, uint64_t *random)
 {
     char *a = draw_item(t, random, false), *b = draw_item(t, random, false), copy[ITEM_BYTES];
@@ -79,7 +79,7 @@ void drop_edge(schedule_text *t, uint64_t *random)
     drop_item(list, damage_draw(random, list->count));
 }
 
-/* A wait or signal of one task for another one too, or in its place. */
+/* Copies or moves a wait or signal to another task. */
 void add_edge(schedule_text *t, uint64_t *random)
 {
     enum part part = damage_draw(random, 2) ? WAIT : SIGNAL;
@@ -92,7 +92,7 @@ void add_edge(schedule_text *t, uint64_t *random)
         drop_item(from, from->count - 1);
 }
 
-/* Another counter, the threshold as it is. */
+/* Replaces the counter and keeps the threshold. */
 void change_counter(schedule_text *t, uint64_t *random)
 {
     char *item = draw_item(t, random, true);
@@ -100,7 +100,7 @@ void change_counter(schedule_text *t, uint64_t *random)
     replace(item, strcspn(item, ">"), counter + strlen("counter "), ITEM_BYTES);
 }
 
-/* ---- damages of flags and sets -------------------------------------------------------------- */
+/* ---- damages of flags and sets --------------------------------------------------------------- */
 
 void flip_flag(schedule_text *t, uint64_t *random)
 {
@@ -120,7 +120,7 @@ void change_sets(schedule_text *t, uint64_t *random)
             HEAD_BYTES - (size_t)((sets ? sets : head + strlen(head)) - head));
 }
 
-/* ---- damages of names and numbers ----------------------------------------------------------- */
+/* ---- damages of names and numbers ------------------------------------------------------------ */
 
 void retarget(schedule_text *t, uint64_t *random)
 {
@@ -139,7 +139,7 @@ void change_threshold(schedule_text *t, uint64_t *random)
                ITEM_BYTES - (size_t)(numbers[0] - item));
 }
 
-/* Another share of the rows, where the region has one: of so many, or of others, or all rows. */
+/* Changes the share of rows of a region: its number, the number of shares, or all rows. */
 static bool change_share(char *item, uint64_t *random)
 {
     char *at = strstr(item, "[:rows "), share[32] = "";
@@ -153,7 +153,7 @@ static bool change_share(char *item, uint64_t *random)
     return true;
 }
 
-/* One number of a region by a little, or both ends of a range; or a share of the rows. */
+/* Changes one number of a region a little, or both ends of a range; or the share of rows. */
 void change_range(schedule_text *t, uint64_t *random)
 {
     static const int deltas[] = {-16, -8, -4, -1, 1, 4, 8, 16};

@@ -14,12 +14,12 @@
 #include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 
-#define DEVICE_ARCH "sm_90a" /* of the emulator, and of an H200 */
+#define DEVICE_ARCH "sm_90a" /* architectures of the emulator, and of an H200 */
 
 enum { SEQUENCES = 2, MOST_PROMPT = 40, MOST_NEW = 5, INTERLEAVINGS = 8, MOST_SEEDS = 200 };
 
-/* Rounding of 16 bits moves logits by so much of their norm, and must not decide a token: the two
- * best are further apart than that. */
+/* Rounding to 16 bits changes logits by this share of their norm. It must not decide a token, so
+ * the two best logits differ by more. */
 static const double tolerance = 3e-2, gap = 0.2;
 
 struct damaged_base {
@@ -31,7 +31,7 @@ struct damaged_base {
     mgl_vm_sequence sequences[SEQUENCES];
     mgl_vm_request request;
     int32_t tokens[SEQUENCES][MOST_NEW]; /* what it computes */
-    float *logits;                       /* (vocab) of the schedule that ran on the CPU last */
+    float *logits;                       /* (vocab) logits of the schedule that ran */
     char (*keys)[MGL_SHA256_HEX];        /* (kernels) */
     int kernels;
 };
@@ -60,7 +60,7 @@ static void draw_exec(device_options *o, uint64_t random)
     o->stage_bytes = DRAW_OF(stages);
 }
 
-/* Splits that tasks merge or o does, all of them or some by the position. */
+/* Splits merged by tasks or by o, all of them or a number that depends on the position. */
 static void draw_merge(device_options *o, uint64_t random)
 {
     static const int shares[] = {0, 1, 3, 8};
@@ -68,7 +68,8 @@ static void draw_merge(device_options *o, uint64_t random)
     o->share = DRAW_OF(shares);
 }
 
-/* One row, with more keys and values than registers have room for: they come through the ring. */
+/* One row, with more keys and values than registers hold, so that they are read through the
+ * ring. */
 static void draw_past(damaged_recipe *r, uint64_t random)
 {
     device_options *o = &r->options;
@@ -84,9 +85,9 @@ static void draw_past(damaged_recipe *r, uint64_t random)
     o->stage_bytes = 16384;
 }
 
-/* Two lists: prompts of several sequences by the second, whose rows are fewer than the first list
- * may have or more, and whose products teams of warps or warpgroups do; or none that weigh, and
- * every other time flags in both. */
+/* Two lists: prompts of several sequences by the second list, with fewer or more rows than the
+ * first list's maximum, and products by warp teams or warpgroups. Or no gamma-scaled values, and
+ * every other time flags in both lists. */
 static void draw_lists(damaged_recipe *r, uint64_t random)
 {
     static const mgl_geometry *const plain[] = {&one_layer, &two_heads, &wide, &grouped};
@@ -201,8 +202,8 @@ static bool complain(const char *what, const char *who, const char *why)
     return false;
 }
 
-/* An accepted schedule on the CPU: the right tokens, and explore finds nothing. Keeps its logits.
- */
+/* Runs an accepted schedule on the CPU: the tokens are right, and explore finds nothing. Stores its
+ * logits. */
 static bool is_good(damaged_base *base, const mgl_program *program, const char *what)
 {
     mgl_error err;
@@ -223,7 +224,8 @@ static bool is_good(damaged_base *base, const mgl_program *program, const char *
     return good;
 }
 
-/* Whether the program's kernel is one of the base's, or one more that it may have. */
+/* Whether the program's kernel is one of the base's kernels, or within the limit of additional
+ * ones. */
 static bool has_kernel(damaged_base *base, const mgl_program *program, int most,
                        damaged_counts *counts)
 {
@@ -241,7 +243,7 @@ static bool has_kernel(damaged_base *base, const mgl_program *program, int most,
     return true;
 }
 
-/* The same on the CUDA machine, or it says that it cannot run it. */
+/* The same on the CUDA machine, unless it reports that it cannot run the schedule. */
 static bool runs_on_device(const damaged_base *base, const mgl_program *program, const char *what,
                            damaged_counts *counts)
 {
@@ -285,8 +287,8 @@ static bool has_only(const mgl_verdict *verdict, const int *codes, size_t count)
     return all;
 }
 
-/* Whether all faults of a rejected schedule are what explore looks for. (204, how an enter must
- * wait, is a form that the proof asks for: without it all may still be well.) */
+/* Whether explore can detect all diagnostics of a rejected schedule. (MG204, the wait of an enter,
+ * is a form that the proof requires; a schedule without it may be correct.) */
 static bool is_unordered(const mgl_verdict *verdict)
 {
     static const int codes[] = {201, 202, 203, 206, 207, 301, 302, 304, 501, 503, 604};
@@ -312,7 +314,7 @@ static void count_variants(const mgl_program *program, damaged_counts *counts)
     counts->with_variants += any;
 }
 
-/* Each code once, however many diagnostics have it. */
+/* Counts each code once, for any number of diagnostics. */
 static void count_codes(const mgl_verdict *verdict, damaged_counts *counts)
 {
     bool seen[DAMAGED_CODES] = {false};
@@ -324,7 +326,7 @@ static void count_codes(const mgl_verdict *verdict, damaged_counts *counts)
     }
 }
 
-/* Whether the program has room for the request: else it is another kind of program. */
+/* Whether the program's limits allow the request; otherwise it is another kind of program. */
 static bool has_room(const damaged_base *base, const mgl_program *program)
 {
     return program->limits.sequences >= base->request.count &&
@@ -347,8 +349,8 @@ static void judge_accepted(damaged_base *base, const mgl_program *program, uint6
     counts->failed += !good;
 }
 
-/* Whether explore can run it: of a second list the verdict says all, and its weights, which are
- * looked for behind all else, are on the tapes of the first. */
+/* Whether explore can run the schedule: the verdict covers the second list, and its weights are on
+ * the tapes of the first. */
 static bool is_runnable(const mgl_program *program, const mgl_verdict *verdict)
 {
     mgl_joined joined = {0};
@@ -359,7 +361,7 @@ static bool is_runnable(const mgl_program *program, const mgl_verdict *verdict)
     return runs;
 }
 
-/* `reshaped`: a rejected schedule may touch what is not its own, and cannot be run. */
+/* `reshaped`: a rejected schedule may access memory out of bounds, and is not run. */
 static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint64_t round,
                   const damaged_device *device, const char *what, damaged_counts *counts)
 {
@@ -387,8 +389,8 @@ static void judge(damaged_base *base, const mgl_text *text, bool reshaped, uint6
     mgl_program_free(program);
 }
 
-/* Damages the schedule, whose text is `text`, which becomes that of the damaged one; what was done.
- * Counts what changed the text. */
+/* Damages the schedule and replaces `text` by the damaged text. Returns the damages, and counts
+ * those that changed the text. */
 static const char *damage_once(const damaged_base *base, schedule_text *damaged, uint64_t *random,
                                bool *reshaped, mgl_text *text, damaged_counts *counts)
 {
@@ -445,7 +447,7 @@ static void make_request(damaged_base *base)
     base->request = (mgl_vm_request){.sequences = base->sequences, .count = rows};
 }
 
-/* How far the best logit is above the next, of their standard deviation. */
+/* The gap of the two best logits, in standard deviations. */
 static double gap_of(const float *logits, int count)
 {
     double sum = 0.0, squares = 0.0, best = -INFINITY, next = -INFINITY;
@@ -460,7 +462,7 @@ static double gap_of(const float *logits, int count)
     return (best - next) / sqrt(squares / count - mean * mean);
 }
 
-/* Runs the request a token after the other and keeps what comes; false: a token is not clear. */
+/* Runs the request token by token and stores the tokens; false: a token is not clear. */
 static bool keep_tokens(damaged_base *base, mgl_vm *vm)
 {
     mgl_error err;
@@ -484,7 +486,7 @@ static bool keep_tokens(damaged_base *base, mgl_vm *vm)
     return true;
 }
 
-/* A model whose tokens are clear, and its program. */
+/* Makes a model with clear tokens, and its program. */
 static mgl_program *find_model(damaged_base *base)
 {
     const damaged_recipe *r = &base->recipe;

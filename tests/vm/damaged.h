@@ -15,55 +15,61 @@
 #include "damage.h"
 #include "tests/vm/cuda/cuda_support.h"
 
-/* What a schedule is made of before it is damaged. */
+/* The options of a schedule before it is damaged. */
 typedef struct damaged_recipe {
     const mgl_geometry *model;
     const char *target; /* "cpu:3", "sm_90a:3" */
     device_options options;
-    int prompt;   /* tokens of the first sequence's */
-    int variants; /* of 4 damages so many are of variants */
-    int mirrored; /* the second list is made anew, with so many sets: mirror.h; 0: it is not */
+    int prompt;   /* tokens of the first sequence's prompt */
+    int variants; /* this number of 4 damages are of variants */
+    int mirrored; /* the second list is a mirror with this number of sets (mirror.h); 0: it is
+                     not */
 } damaged_recipe;
 
-enum { DAMAGED_CODES = 800 /* above all of validator/codes.def */ };
+enum { DAMAGED_CODES = 800 /* more than the codes of validator/codes.def */ };
 
-/* What came of the rounds. */
+/* Counts over all rounds. */
 typedef struct damaged_counts {
     int tried, unreadable, rejected, accepted;
-    int unordered, shown;  /* rejected for order, cover or clears alone; those that explore shows */
-    int of_variants;       /* rejected for variants alone: MG124 to MG129 */
-    int with_variants;     /* accepted that name one */
-    int emulated;          /* accepted that the CUDA machine ran */
-    int for_cpus, refused; /* accepted that it does not run: of a CPU's target, and others */
-    int kernels, without_kernel;     /* of it, and accepted beyond as many as it may have */
-    int failed;                      /* accepted that explore, the CPU or the CUDA machine fails */
-    int naming[MGL_VARIANT_COUNT];   /* accepted that name it */
-    int rejected_for[DAMAGED_CODES]; /* rejected with that code among others */
+    int unordered, shown;        /* rejected only for order, cover or clears; those that explore
+                                    detects */
+    int of_variants;             /* rejected only for variants: MG124 */
+    int with_variants;           /* accepted schedules with a variant */
+    int emulated;                /* accepted schedules that the CUDA machine */
+    int for_cpus, refused;       /* accepted schedules that it does not run: of a CPU's target, and
+                                    others */
+    int kernels, without_kernel; /* kernels in use; accepted schedules beyond the limit of
+                                    kernels */
+    int failed;                  /* accepted schedules on which explore, the CPU or the CUDA
+                                    machine fails */
+    int naming[MGL_VARIANT_COUNT];   /* accepted schedules with this variant */
+    int rejected_for[DAMAGED_CODES]; /* rejected schedules with that code among */
     int made[DAMAGES];               /* damages that changed the text */
 } damaged_counts;
 
 typedef struct damaged_base damaged_base;
 
-/* Draws what a program for a GPU can be: models, families, rows, formats, exec lines. */
+/* Draws the options of a GPU program: models, families, rows, formats, exec lines. */
 damaged_recipe damaged_draw(uint64_t number);
 
-/* Lowers it, and keeps what it computes. Release with damaged_close. */
+/* Lowers the program, and stores its results. Release with damaged_close. */
 damaged_base *damaged_open(const damaged_recipe *recipe);
 void damaged_close(damaged_base *base);
 
 /* The CUDA machine. */
 typedef struct damaged_device {
     void (*start)(uint64_t round); /* called before each run */
-    int kernels; /* of a base, at most: an accepted schedule that needs one more does not run */
+    int kernels; /* maximum kernels of a base; an accepted schedule that needs one more is not
+                    run */
 } damaged_device;
 
-/* Damages the schedule of `base` at one to three places, as `round` says, and judges it; with the
- * CUDA machine too unless `device` is NULL. `print`: the text as well. Failures are told on stderr,
- * and counted. */
+/* Damages the schedule of `base` at one to three places, determined by `round`, and judges it, also
+ * on the CUDA machine unless `device` is NULL. `print`: prints the text too. Failures are printed
+ * on stderr, and counted. */
 void damaged_round(damaged_base *base, uint64_t round, const damaged_device *device, bool print,
                    damaged_counts *counts);
 
-/* The schedule as it was lowered, judged. */
+/* Judges the undamaged schedule. */
 void damaged_judge_base(damaged_base *base, const damaged_device *device, damaged_counts *counts);
 
 #endif

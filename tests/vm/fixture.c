@@ -10,15 +10,15 @@ const mgl_geometry small_model = {64, 2, 4, 2, 16, 96, 75, 1e-5f};
 const mgl_geometry odd_model = {72, 2, 3, 1, 32, 500, 1213, 1e-5f};
 const mgl_geometry tiny_model = {32, 2, 2, 1, 16, 40, 41, 1e-5f};
 
-/* Where a random model has its weights from. */
+/* Parameters of a random model's weights. */
 struct source {
     unsigned seed;
-    int tensor; /* of spoil_row; -1: none */
+    int tensor; /* tensor of spoil_row; -1: none */
     int64_t row;
     float value;
 };
 
-/* A well mixed word of four numbers (the finaliser of MurmurHash3, chained). */
+/* Hashes four numbers (the finalizer of MurmurHash3, chained). */
 static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     const uint32_t words[4] = {a, b, c, d};

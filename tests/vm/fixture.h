@@ -13,7 +13,7 @@
 
 #define ok(call, err) ck_assert_msg((call) == MGL_OK, "%s: %s", (err).where, (err).message)
 
-/* Geometries used again and again. */
+/* Common geometries. */
 extern const mgl_geometry small_model; /* hidden 64, 2 layers, 4:2 heads of 16, ffn 96, vocab 75 */
 extern const mgl_geometry odd_model;   /* hidden 72, ffn 500, vocab 1213, 3:1 heads of 32 */
 extern const mgl_geometry tiny_model;  /* hidden 32, 2 layers, 2:1 heads of 16, ffn 40, vocab 41 */
@@ -23,16 +23,16 @@ extern const mgl_geometry tiny_model;  /* hidden 32, 2 layers, 2:1 heads of 16, 
 mgl_graph *random_graph(const mgl_geometry *geometry, int max_positions, bool tied, mgl_dtype dtype,
                         unsigned seed);
 
-/* Biases of all products, and norms of q and k. */
+/* Extras: biases of all products, and norms of q and k. */
 enum {
     ALL_EXTRAS = MGL_EXTRA_QKV_BIAS | MGL_EXTRA_O_BIAS | MGL_EXTRA_MLP_BIAS | MGL_EXTRA_QK_NORM
 };
 
-/* The same of a model with extras: bits of mgl_extras. */
+/* The same for a model with extras: bits of mgl_extras. */
 mgl_graph *random_family(const mgl_geometry *geometry, unsigned extras, int max_positions,
                          bool tied, mgl_dtype dtype, unsigned seed);
 
-/* Gives one row of one tensor of a random graph that value, all over. */
+/* Sets all values of one row of a tensor of a random graph. */
 void spoil_row(mgl_graph *graph, const char *tensor, int64_t row, float value);
 
 typedef struct fixture_options {
@@ -43,24 +43,24 @@ typedef struct fixture_options {
     int rows;         /* 0: the config's default */
     int splits;       /* 0: chosen by lowering */
     int exchange;     /* 0: chosen by lowering; 1 counters, 2 flags */
-    int second_rows;  /* rows of an epoch of the second list; 0: there is none */
+    int second_rows;  /* rows of an epoch of the second list; 0: no second list */
     int gamma_scaled; /* 0: chosen by lowering; MGL_GAMMA_... */
     int merge;        /* likewise; MGL_MERGE_... */
     int share;        /* likewise; positions */
     bool penalties;
 } fixture_options;
 
-/* A program for the graph, lowered for the CPU. */
+/* Lowers a program for the graph for the CPU. */
 mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *options);
 
-/* A machine for the program, checked. */
+/* Opens a machine for the validated program. */
 mgl_vm *fixture_vm(const mgl_program *program, const mgl_graph *graph, bool plain);
 
-/* Greedy tokens (count) of one prompt on a machine that is opened for it. */
+/* Generates greedy tokens (count) of one prompt on a machine opened for it. */
 void fixture_greedy(const mgl_graph *graph, const fixture_options *options, bool plain,
                     const int32_t *prompt, int prompt_count, int32_t *tokens, int count);
 
-/* Runs a suite of one case; the exit code of the test. */
+/* Runs a suite of one case. Returns the exit code of the test. */
 int fixture_main(const char *name, TCase *tests);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Entries of .nv.info as cuobjdump names them: one byte of format, one of
- * attribute, and behind a format of SVAL two bytes of length and so many of value; other formats
- * have their value in those two bytes. */
+/* The entries of .nv.info, as cuobjdump names them: one byte of format and one of attribute. For
+ * format SVAL, two bytes of length and the value follow; other formats have a value of two
+ * bytes. */
 enum { FORMAT_SVAL = 4, FRAME_SIZE = 0x11, REGISTERS = 0x2f };
 
 typedef struct info {
@@ -15,7 +15,7 @@ typedef struct info {
     uint16_t length;
 } info;
 
-/* Of a function: what those two have as value. */
+/* Values of these two attributes for a function. */
 typedef struct entry {
     uint32_t symbol, number;
 } entry;
@@ -27,7 +27,7 @@ typedef struct image {
     const Elf64_Shdr *sections;
 } image;
 
-/* The section of that name, or of that type where the name is NULL. */
+/* The section of that name, or of that type if the name is NULL. */
 static const Elf64_Shdr *find_section(const image *e, const char *name, uint32_t type)
 {
     const char *names = e->bytes + e->sections[e->head->e_shstrndx].sh_offset;

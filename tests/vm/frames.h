@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Bytes of the stack frame, and registers of a thread, of the function of that mangled name; -1: it
- * has no such function. */
+/* The bytes of the stack frame and the registers of a thread of the function with that mangled
+ * name; -1: no such function. */
 int frame_of(const void *cubin, size_t length, const char *function);
 int registers_of(const void *cubin, size_t length, const char *function);
 

@@ -33,7 +33,8 @@ static void path_of(char *to, size_t size, const char *model, const char *file)
     snprintf(to, size, "%s/%s/%s", folder ? folder : MGL_SOURCE_DIR "/tests/models", model, file);
 }
 
-/* Plain cJSON: the goldens of the tokenizer hold a \u0000, which the strict reader refuses. */
+/* Uses cJSON directly, because the tokenizer's goldens contain \u0000, which the strict reader
+ * rejects. */
 static cJSON *read_json(const char *model, const char *file)
 {
     char path[1024], *text;
@@ -91,9 +92,10 @@ int golden_ids(const cJSON *array, int32_t *ids)
     return count;
 }
 
-/* ---- greedy --------------------------------------------------------------------------------- */
+/* ---- greedy ---------------------------------------------------------------------------------- */
 
-/* `most` tokens of one prompt. Where they part, the f32 gap must be under `gap`. */
+/* Compares `most` tokens of one prompt. At the first difference, the f32 gap must be below
+ * `gap`. */
 static void check_prompt(const golden_model *m, const cJSON *golden, double gap, int most)
 {
     mgl_error err;
@@ -145,7 +147,7 @@ void golden_check_first(const golden_model *m, double gap, int most)
     check_prompt(m, mgl_json_member(golden_fp32(m), "greedy")->child, gap, most);
 }
 
-/* ---- likelihood ----------------------------------------------------------------------------- */
+/* ---- likelihood ------------------------------------------------------------------------------ */
 
 /* The ids of a text: a string, or an array of ids. */
 static void encode(const golden_model *m, const cJSON *text, mgl_ids *ids)

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "importer/checkpoint.h"
 
-enum { GOLDEN_MODELS = 6, GOLDEN_MOST = 256 /* ids of a prompt or of an answer */ };
+enum { GOLDEN_MODELS = 6, GOLDEN_MOST = 256 /* maximum ids of a prompt or of an answer */ };
 extern const char *const golden_names[GOLDEN_MODELS];
 
 /* Folders of tests/models/families: other families and types of rope, without tokenizers. */
@@ -28,29 +28,29 @@ extern const char *const golden_quantized[GOLDEN_QUANTIZED];
 typedef struct golden_model {
     const char *name;
     mgl_checkpoint *checkpoint;
-    mgl_tokenizer *tokenizer; /* NULL: of a family, whose texts are ids */
+    mgl_tokenizer *tokenizer; /* tokenizer; NULL: a family, whose texts are ids */
     cJSON *golden, *texts;
-    mgl_program *program; /* set by whoever opened it, as is vm; released with the rest */
+    mgl_program *program; /* set by the caller, like vm; released with the rest */
     mgl_vm *vm;
 } golden_model;
 void golden_open(golden_model *m, const char *name);
 void golden_close(golden_model *m);
 
-/* The goldens in f32, of the rope that a program of this capacity has. */
+/* The f32 goldens for the rope that a program of this capacity has. */
 const cJSON *golden_fp32(const golden_model *m);
 
-/* Ids of a JSON array; their number, at most GOLDEN_MOST. */
+/* Reads the ids of a JSON array. Returns their number, at most GOLDEN_MOST. */
 int golden_ids(const cJSON *array, int32_t *ids);
 
-/* Greedy tokens of all prompts, one launch each: where they part, the f32 gap must be under `gap`.
- */
+/* Compares greedy tokens of all prompts, one launch each: at the first difference, the f32 gap must
+ * be below `gap`. */
 void golden_check_greedy(const golden_model *m, double gap);
 
-/* The same of the first prompt and its first `most` tokens. */
+/* The same for the first prompt and its first `most` tokens. */
 void golden_check_first(const golden_model *m, double gap, int most);
 
-/* The negative log-likelihood of the validation texts, as many a launch as the program has
- * sequences: within `tolerance` of the golden's, relative. */
+/* Compares the negative log-likelihood of the validation texts, with as many texts per launch as
+ * the program has sequences: relative difference at most `tolerance`. */
 void golden_check_likelihood(const golden_model *m, double tolerance);
 
 #endif

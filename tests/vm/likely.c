@@ -12,7 +12,7 @@ enum { COUNT = 3, PROMPT = 5, NEW = 6 };
 
 static const int32_t prompt[PROMPT + COUNT] = {3, 1, 4, 1, 5, 9, 2, 6};
 
-/* What was told of each sequence. */
+/* Log-probabilities reported for each sequence. */
 struct listener {
     int count[COUNT];
     mgl_vm_likelihood told[COUNT][NEW];
@@ -47,7 +47,7 @@ static mgl_vm_report run(mgl_vm *vm, const mgl_vm_sequence *sequences, int count
     return report;
 }
 
-/* Tokens that are likelier than `id`, or as likely and before it. */
+/* The number of tokens that are more likely than `id`, or equally likely with a lower id. */
 static int rank_of(const float *logits, int vocab, int id)
 {
     int rank = 0;
@@ -72,7 +72,7 @@ static void check_told(const mgl_vm_likelihood *told, int32_t token, int count, 
     }
 }
 
-/* The last token of replies of 1, 2, ... tokens, whose logits there are. */
+/* Checks the last token of replies of 1, 2, ... tokens, whose logits are available. */
 static void check_alone(mgl_vm *vm, int s)
 {
     static const int asked[] = {1, 20, 5};
@@ -90,7 +90,7 @@ static void check_alone(mgl_vm *vm, int s)
     mgl_free(logits);
 }
 
-/* The reply is scored behind its prompt. */
+/* Scores the reply after its prompt. */
 static void check_scores(mgl_vm *vm, int s, const int32_t *reply, const mgl_vm_likelihood *told)
 {
     mgl_error err;

@@ -4,9 +4,10 @@
 
 #include "vm/vm.h"
 
-/* What is told of each token of a reply is what the logits say that it was chosen by, alone and
- * with `count` sequences (3 at most) in one launch, of which one is drawn; its log-probability is
- * that of scoring prompt and reply. Of a machine in f32 with room for 64 positions. */
+/* Checks that the reported log-probabilities of each token equal those of the logits from which it
+ * was chosen, alone and with `count` sequences (at most 3) in one launch, one of them sampled; and
+ * that they equal the scores of prompt and reply. For a machine in f32 with at least 64
+ * positions. */
 void check_likely(mgl_vm *vm, int count);
 
 #endif

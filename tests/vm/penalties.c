@@ -37,7 +37,7 @@ static float draw_from(float lo, float hi)
     return lo + (hi - lo) * (float)draw(1000) / 1000.0f;
 }
 
-/* ---- the formulas --------------------------------------------------------------------------- */
+/* ---- the formulas ---------------------------------------------------------------------------- */
 
 static bool has(const int32_t *ids, int count, int32_t id)
 {
@@ -55,7 +55,7 @@ static int times(const int32_t *ids, int count, int32_t id)
     return n;
 }
 
-/* The score of a token that is chosen behind prompt and `made` tokens of the reply. */
+/* The penalized score of a token after prompt and `made` tokens of the reply. */
 static double score(const mgl_vm_sequence *s, const int32_t *reply, int made, double logit, int id)
 {
     double repeat = s->repeat_penalty == 0.0f ? 1.0 : (double)s->repeat_penalty;
@@ -66,7 +66,7 @@ static double score(const mgl_vm_sequence *s, const int32_t *reply, int made, do
            (sampled > 0 ? 1.0 : 0.0) * (double)s->presence_penalty;
 }
 
-/* The token that is chosen; -1: two are so near one another that f32 may decide. */
+/* The chosen token; -1: two are so close that f32 rounding may decide. */
 static int choose(const mgl_vm_sequence *s, const int32_t *reply, int made, const float *logits,
                   int vocab)
 {
@@ -88,7 +88,7 @@ static int choose(const mgl_vm_sequence *s, const int32_t *reply, int made, cons
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* Penalties of one kind, or of all. */
+/* Draws penalties of one kind, or of all. */
 static void draw_penalties(int state, mgl_vm_sequence *s)
 {
     const int kind = state % 4;
@@ -100,7 +100,7 @@ static void draw_penalties(int state, mgl_vm_sequence *s)
         s->frequency_penalty = draw_from(-2.0f, 2.0f);
 }
 
-/* Few ids, so that prompt and reply meet. */
+/* Few ids, so that prompt and reply share tokens. */
 static mgl_vm_sequence draw_state(int state, int vocab, int32_t prompt[PROMPT + COUNT])
 {
     mgl_vm_sequence s = {.prompt = prompt,
@@ -136,7 +136,7 @@ static mgl_vm_report run(mgl_vm *vm, const mgl_vm_request *request)
     return report;
 }
 
-/* The log-probability of a token by the raw logits. */
+/* The log-probability of a token under the raw logits. */
 static double likelihood(const float *logits, int vocab, int id)
 {
     double sum = 0;
@@ -145,7 +145,7 @@ static double likelihood(const float *logits, int vocab, int id)
     return (double)logits[id] - log(sum);
 }
 
-/* Whether the state could be decided. */
+/* Returns whether the state was decidable. */
 static bool check_state(mgl_vm *vm, int state, float *logits)
 {
     mgl_error err;
@@ -190,8 +190,7 @@ static void check_batch(mgl_vm *vm, int count)
     }
 }
 
-/* ---- stop texts, and what the cache holds -----------------------------------------------------
- */
+/* ---- stop texts, and what the cache holds ---------------------------------------------------- */
 
 static bool is_fourth(void *user, int sequence, int32_t token)
 {

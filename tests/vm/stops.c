@@ -7,7 +7,7 @@
 
 enum { COUNT = 3, PROMPT = 5, MOST = 12, MORE = 4 };
 
-/* The token that each sequence ends with, counted from 1, 0: none; and what was given out. */
+/* The number of the token that ends each sequence, from 1, 0: none; and the delivered tokens. */
 struct listener {
     int ends[COUNT];
     int looked[COUNT], heard[COUNT];
@@ -53,7 +53,7 @@ static void check_reply(const mgl_vm_report *report, const struct listener *l, i
     ck_assert_mem_eq(l->tokens[s], wanted, (size_t)end * sizeof *wanted);
 }
 
-/* Asks to go on from the first reply and another token. */
+/* Requests a continuation of the first reply and another token. */
 static void check_rest(mgl_vm *vm, mgl_vm *fresh, const int32_t *prompt, const int32_t *reply,
                        int length)
 {

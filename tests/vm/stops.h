@@ -4,10 +4,10 @@
 
 #include "vm/vm.h"
 
-/* Of `count` sequences (3 at most) in one launch, some end with a token of the host's choice: that
- * token is the last of each, the others go on as without, and what the record has of the cache is
- * right: a prompt that goes on from such a reply has the tokens of a fresh start on `fresh`, a
- * machine of the same program in f32. Room for 64 positions. */
+/* For `count` sequences (at most 3) in one launch, of which some end with a token of the host's
+ * choice, checks that this token is the last of each, that the others are unchanged, and that the
+ * record of the cache is right: a prompt that continues such a reply has the tokens of a fresh
+ * start on `fresh`, a machine of the same program in f32. At least 64 positions. */
 void check_stops(mgl_vm *vm, mgl_vm *fresh, int count);
 
 #endif

@@ -81,9 +81,9 @@ static void logits_of(const mgl_graph *graph, mgl_dtype dtype, bool plain, float
     mgl_program_free(program);
 }
 
-/* The fast path changes the order of f32 sums alone: 1e-4 of the logits' size is far above what
- * that does to two layers, and far below any mistake. In bf16 and f16 a cached value may in
- * addition be rounded to its neighbour. */
+/* The fast path only changes the order of f32 sums: a tolerance of 1e-4 of the logits' magnitude is
+ * far above that effect for two layers, and far below any error. In bf16 and f16, a cached value
+ * may also round to its neighbor. */
 START_TEST(fast_path_has_the_plain_logits)
 {
     static const float tolerance[] = {1e-4f, 2e-2f, 4e-3f}; /* f32, bf16, f16 */
@@ -104,7 +104,8 @@ START_TEST(fast_path_has_the_plain_logits)
 }
 END_TEST
 
-/* Logits after a prompt of 17 tokens, by so many threads; weights in the graph's format. */
+/* Logits after a prompt of 17 tokens, with this number of threads; weights in the graph's
+ * format. */
 static void logits_by_threads(const mgl_graph *graph, int threads, int queues, float *logits)
 {
     mgl_error err;
@@ -123,7 +124,7 @@ static void logits_by_threads(const mgl_graph *graph, int threads, int queues, f
     mgl_program_free(program);
 }
 
-/* However the work is cut: by threads, and by queues. */
+/* The division of the work has no effect: threads and queues. */
 START_TEST(no_bit_depends_on_the_threads)
 {
     mgl_graph *graph = random_graph(&odd_model, 64, true, (mgl_dtype)_i, 10);
@@ -137,7 +138,7 @@ START_TEST(no_bit_depends_on_the_threads)
 }
 END_TEST
 
-/* In f32 a matrix stands on the tape in the checkpoint's format, and takes no memory but that. */
+/* In f32, a matrix is on the tape in the checkpoint's format, and needs no other memory. */
 START_TEST(weights_keep_their_format)
 {
     static const size_t sizes[] = {4, 2, 2}; /* f32, bf16, f16 */
@@ -152,7 +153,7 @@ START_TEST(weights_keep_their_format)
     }
     ck_assert(mgl_program_is_all(program, MGL_F32));
     mgl_vm_get_facts(vm, &facts);
-    /* padding of the rows and columns to whole blocks, and the table of rope */
+    /* padding of rows and columns to whole blocks, and the rope table */
     ck_assert_uint_ge(facts.memory_bytes, matrices * sizes[_i] + norms * 4);
     ck_assert_uint_le(facts.memory_bytes, matrices * sizes[_i] * 5 / 4 + norms * 4 + 64 * 16 * 4 +
                                               (size_t)program->exec.page_bytes);
@@ -162,7 +163,7 @@ START_TEST(weights_keep_their_format)
 }
 END_TEST
 
-/* Logits of a program after a prompt, on a machine that is opened for it. */
+/* Logits of a program after a prompt, on a machine opened for it. */
 static void prompt_logits(const mgl_program *program, const mgl_graph *graph, float *logits)
 {
     mgl_error err;
@@ -183,7 +184,7 @@ static mgl_buffer *buffer_of(const mgl_program *program, const char *name)
     return NULL;
 }
 
-/* f32 holds what bf16 says: the table alone is wider, and no bit of the logits changes. */
+/* f32 tables hold the bf16 values: only the table is wider, and no bit of the logits changes. */
 START_TEST(the_embedding_has_a_format_of_its_own)
 {
     float wanted[1213], found[1213];
@@ -200,7 +201,7 @@ START_TEST(the_embedding_has_a_format_of_its_own)
 }
 END_TEST
 
-/* The FFN's activations in 16 bits beside weights in f32: rounded, and hardly other. */
+/* FFN activations in 16 bits with weights in f32: rounded, and almost equal. */
 START_TEST(the_exchange_has_a_dtype_of_its_own)
 {
     float wanted[1213], found[1213], most = 0;
@@ -218,7 +219,7 @@ START_TEST(the_exchange_has_a_dtype_of_its_own)
 }
 END_TEST
 
-/* What does not fit is refused with both numbers, and nothing is taken. */
+/* If memory is too small, the error has both numbers, and nothing is allocated. */
 START_TEST(memory_that_is_missing_is_told)
 {
     mgl_error err;
@@ -236,7 +237,7 @@ START_TEST(memory_that_is_missing_is_told)
 }
 END_TEST
 
-/* Several sequences of different lengths in one launch give what each gives alone. */
+/* Several sequences of different lengths in one launch have the results of single runs. */
 START_TEST(ragged_batch_equals_each_alone)
 {
     enum { SEQUENCES = 5 };
@@ -271,7 +272,7 @@ START_TEST(ragged_batch_equals_each_alone)
 }
 END_TEST
 
-/* A score is the log-softmax of the logits that generation sees; scoring and generating mix. */
+/* A score is the log-softmax of the logits in generation; scoring and generating can be mixed. */
 START_TEST(scores_are_the_log_probabilities)
 {
     enum { COUNT = 19 };
@@ -307,7 +308,7 @@ START_TEST(scores_are_the_log_probabilities)
 }
 END_TEST
 
-/* ---- ends ----------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 struct stopping {
     int seen, stop_after;
@@ -346,7 +347,7 @@ START_TEST(stops_when_asked)
     ck_assert_int_eq(report.state[0], MGL_STATE_ABORTED);
     ck_assert_int_eq(report.produced[0], 5);
     ck_assert_int_eq(s.seen, 5);
-    /* the logits are those of the last token, not of the epoch that was given up */
+    /* the logits are those of the last token, not of the abandoned epoch */
     float logits[75];
     int best = 0;
     ok(mgl_vm_get_logits(vm, logits, &err), err);
@@ -414,7 +415,7 @@ START_TEST(fills_the_capacity_and_no_more)
 }
 END_TEST
 
-/* Divided by such a temperature all positive logits are infinite, and equal. */
+/* With such a temperature, all positive logits become infinite, and equal. */
 START_TEST(the_lowest_temperatures_are_greedy)
 {
     mgl_error err;
@@ -439,7 +440,7 @@ START_TEST(the_lowest_temperatures_are_greedy)
 }
 END_TEST
 
-/* Seeds that differ in their upper half alone. */
+/* Seeds that differ only in their upper half alone. */
 START_TEST(a_seed_has_64_bits)
 {
     mgl_error err;
@@ -465,7 +466,7 @@ START_TEST(a_seed_has_64_bits)
 }
 END_TEST
 
-/* Logits are those of the last sequence that was sampled, not of the first. */
+/* The logits are those of the last sequence that was sampled, not of the first. */
 START_TEST(logits_are_of_the_last_row)
 {
     mgl_error err;
@@ -495,7 +496,7 @@ static mgl_status on_cpu_only(void *user, const mgl_program *program, const mgl_
     return MGL_OK;
 }
 
-/* The CPU has no device memory that somebody else could fill. */
+/* The CPU has no device memory, so a `fill` is rejected. */
 START_TEST(refuses_weights_made_in_place)
 {
     mgl_error err;
@@ -509,8 +510,8 @@ START_TEST(refuses_weights_made_in_place)
 }
 END_TEST
 
-/* A launch goes on from what earlier ones left in the cache: the same tokens as one launch for all.
- * Two sequences that stand at different positions, on both paths. */
+/* A launch continues from the cache of earlier ones: the same tokens as one launch for all. Two
+ * sequences at different positions, on both paths. */
 START_TEST(a_launch_continues_from_the_cache)
 {
     enum { FIRST = 5, SECOND = 7 };
@@ -548,8 +549,8 @@ START_TEST(a_launch_continues_from_the_cache)
 }
 END_TEST
 
-/* A prompt of several tokens behind what the cache holds is read in chunks like any other, and may
- * fill the cache to its end. */
+/* A prompt of several tokens after cached positions is read in chunks like any other, and may fill
+ * the cache. */
 START_TEST(a_prompt_continues_from_the_cache)
 {
     enum { COUNT = 11, CUT = 4, REST = 64 - COUNT };
@@ -617,7 +618,7 @@ START_TEST(refuses_what_makes_no_sense)
 }
 END_TEST
 
-/* ---- flags ---------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 /* Logits after a prompt of 17 tokens in chunks of 5: four epochs. */
 static void exchanged_logits(const mgl_graph *graph, fixture_options options, bool plain,
@@ -635,7 +636,7 @@ static void exchanged_logits(const mgl_graph *graph, fixture_options options, bo
     mgl_program_free(program);
 }
 
-/* In f32 nothing is rounded: the same bits as with counters, however the work is spread. */
+/* In f32 nothing is rounded: the same bits as with counters, for any division of the work. */
 START_TEST(flags_have_the_bits_of_counters)
 {
     static const int queues[] = {1, 2, 3, 7, 16, 132};
@@ -680,7 +681,8 @@ START_TEST(flags_have_close_logits)
 }
 END_TEST
 
-/* Epochs of many rows and of few in turn: what one leaves in a set must not reach the next. */
+/* Alternating epochs of many and few rows: values that one leaves in a set must not reach the
+ * next. */
 START_TEST(a_ragged_batch_with_flags)
 {
     enum { SEQUENCES = 3 };

@@ -29,13 +29,13 @@ START_TEST(a_missing_signal_ends_with_a_report)
     mgl_vm_request request = {.sequences = &sequence, .count = 1};
     ok(mgl_vm_open(program, graph, &options, &broken, &err), err);
     good = fixture_vm(right, graph, false);
-    /* the counter now has one signal an epoch: a threshold of 2 is never met */
+    /* the counter now has one signal per */
     ck_assert_int_eq(mgl_vm_run(broken, &request, &report, &err), MGL_WATCHDOG);
     ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
     ck_assert_ptr_nonnull(strstr(err.message, "waits for counter l0.qkv: expected 2, found 1"));
     ok(mgl_vm_run(good, &request, &report, &err), err);
     ck_assert_int_eq(report.produced[0], 3);
-    /* the machine itself stays usable: mended, it runs */
+    /* the machine stays usable: it runs the repaired program */
     task_of(program, 1, MGL_OP_NORM_LINEAR)->signals.count = 1;
     mgl_vm_close(broken);
     ok(mgl_vm_open(program, graph, &options, &broken, &err), err);
@@ -80,7 +80,7 @@ START_TEST(a_runaway_queue_is_caught)
     mgl_vm *vm;
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 18);
     mgl_program *program = fixture_program(graph, &(fixture_options){.queues = 2});
-    /* queue 1 does nothing but enter, and never waits */
+    /* queue 1 only enters, and never waits */
     task_of(program, 1, MGL_OP_ENTER)->waits.count = 0;
     program->queues[1].tasks.count = 1;
     mgl_vm_options options = {.kind = MGL_VM_CPU, .unchecked = true};

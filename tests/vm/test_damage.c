@@ -41,7 +41,7 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
              .exchange = MGL_EXCHANGE_FLAGS},                                                      \
             5, 0, 0                                                                                \
     }
-/* Splits that o merges, one more used with every two positions. */
+/* Splits that o merges; every two positions, one more split is used. */
 #define MERGED(model, queues, split, type, edges)                                                  \
     {                                                                                              \
         model, "cpu:" queues,                                                                      \
@@ -55,7 +55,7 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
              .exchange = MGL_EXCHANGE_##edges},                                                    \
             5, 0, 0                                                                                \
     }
-/* Of both lists: prompts in epochs of six rows, or fewer, then of one or two. */
+/* Both lists: prompts in epochs of six rows, or fewer, then of one or two. */
 #define LISTS(model, queues, few, edges, type, weighs)                                             \
     {                                                                                              \
         model, "cpu:" queues,                                                                      \
@@ -108,7 +108,7 @@ enum { BASES = sizeof bases / sizeof *bases };
 
 static int only_base = -1, only_round = -1, all_rounds = ROUNDS;
 
-/* The rounds of a base, and the counts of them without that of the base itself. */
+/* Runs the rounds of a base. The counts do not include the undamaged base. */
 static damaged_counts judge_rounds(const damaged_recipe *recipe, int base, int rounds)
 {
     damaged_counts counts = {0};
@@ -152,8 +152,8 @@ START_TEST(accepted_with_variants_is_good)
 }
 END_TEST
 
-/* Of a schedule with flags in both lists, of one with variants and norms, and of one with splits
- * that some rows have. */
+/* Cases: a schedule with flags in both lists, one with variants and norms, and one with splits that
+ * only some rows have. */
 START_TEST(all_damages_are_made)
 {
     enum { FLAGS_IN_BOTH = 15 };

@@ -8,7 +8,7 @@
 #include "tests/sanitized.h"
 #include "tests/vm/explore/explore.h"
 
-/* Five prompt tokens in an epoch of four rows, then one new token an epoch: three epochs. A second
+/* Five prompt tokens in epochs of four rows, then one new token per epoch: three epochs. A second
  * sequence makes the batch ragged. */
 static const int32_t prompt[] = {3, 1, 40, 7, 22};
 static const mgl_vm_sequence sequences[] = {
@@ -63,7 +63,7 @@ START_TEST(finds_nothing_with_splits)
 }
 END_TEST
 
-/* ---- planted faults ------------------------------------------------------------------------- */
+/* ---- planted faults -------------------------------------------------------------------------- */
 
 static mgl_task *task_of(mgl_program *program, int queue, mgl_op op, int nth)
 {
@@ -74,7 +74,7 @@ static mgl_task *task_of(mgl_program *program, int queue, mgl_op op, int nth)
     ck_abort_msg("no such task");
 }
 
-/* A fault is found, and is of this kind. */
+/* Checks that a fault of this kind is found. */
 static void check_found(mgl_program *program, const mgl_graph *graph, mgl_finding wanted,
                         const char *text)
 {
@@ -84,8 +84,8 @@ static void check_found(mgl_program *program, const mgl_graph *graph, mgl_findin
     mgl_program_free(program);
 }
 
-/* Whether the queue's own order may do what a wait does: all signals of the counter come from the
- * queue that waits, or an attend_past reads q, which may be its own queue's. */
+/* Whether the queue's own order may replace a wait: all signals of the counter come from the
+ * waiting queue, or an attend_past reads a q that may be of its own queue. */
 static bool may_be_needless(const mgl_program *program, int wait)
 {
     int waiter = -1, producer = -1;
@@ -106,7 +106,7 @@ static bool may_be_needless(const mgl_program *program, int wait)
     return waiter == producer;
 }
 
-/* Every threshold of a lowered program lowered by one: each shows. */
+/* Every threshold of a lowered program reduced by one: each is detected. */
 START_TEST(every_lower_threshold_is_found)
 {
     int checked = 0;
@@ -166,7 +166,7 @@ START_TEST(finds_a_deadlock)
 }
 END_TEST
 
-/* A second control buffer, which nobody writes: queue 1 reads "stop" in the first epoch. */
+/* A second control buffer without a writer: queue 1 reads "stop" in the first epoch. */
 START_TEST(finds_an_early_exit)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 26);
@@ -175,7 +175,7 @@ START_TEST(finds_an_early_exit)
     mgl_region *control = &program->regions[enter->in.first];
     mgl_buffer other = program->buffers[control->buffer];
     other.name = "control2";
-    other.space = MGL_SPACE_CONST; /* of no source: zeros */
+    other.space = MGL_SPACE_CONST; /* without a source: zeros */
     other.source = MGL_SOURCE_NONE;
     int index = mgl_program_add_buffer(program, &other);
     program->regions[task_of(program, 1, MGL_OP_ENTER, 0)->in.first].buffer = index;
@@ -184,7 +184,7 @@ START_TEST(finds_an_early_exit)
 }
 END_TEST
 
-/* Without its wait at the epoch edge a queue reads what sample writes. */
+/* Without its wait at the epoch edge, a queue reads a buffer while sample writes it. */
 START_TEST(finds_a_missing_epoch_edge)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 27);
@@ -199,7 +199,7 @@ START_TEST(finds_an_uninitialised_read)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 28);
     mgl_program *program = tiny_program(graph, 2, 1);
-    /* the last column of x is nobody's */
+    /* the last column of x has no writer */
     mgl_task *embed = task_of(program, 1, MGL_OP_EMBED, 0);
     program->regions[embed->in.first].ranges[1].hi--;
     program->regions[embed->out.first].ranges[1].hi--;
@@ -208,7 +208,7 @@ START_TEST(finds_an_uninitialised_read)
 }
 END_TEST
 
-/* ---- flags ---------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 static mgl_program *flag_program(const mgl_graph *graph, int queues, int splits)
 {
@@ -234,7 +234,7 @@ START_TEST(finds_nothing_in_programs_with_flags)
 }
 END_TEST
 
-/* Three sets, and eight: more than there are epochs. */
+/* Three sets, and eight, more than the epochs. */
 START_TEST(finds_nothing_with_more_sets)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 32);
@@ -249,7 +249,7 @@ START_TEST(finds_nothing_with_more_sets)
 }
 END_TEST
 
-/* Takes region `nth` from a clear, the order of the others as it comes. */
+/* Removes region `nth` from a clear; the last one takes its place. */
 static void drop_cleared(mgl_program *program, mgl_task *clear, int nth)
 {
     program->regions[clear->out.first + nth] =
@@ -257,7 +257,7 @@ static void drop_cleared(mgl_program *program, mgl_task *clear, int nth)
     clear->out.count--;
 }
 
-/* Each region of each clear left out: each shows, with the words' old writer. */
+/* Each region of each clear left out: each is detected, with the words' earlier writer. */
 START_TEST(every_missing_clear_is_found)
 {
     int checked = 0;
@@ -281,7 +281,7 @@ START_TEST(every_missing_clear_is_found)
 }
 END_TEST
 
-/* Behind head, whose signal sample waits for, nothing orders a clear before the next epoch. */
+/* After head, whose signal sample waits for, nothing orders a clear before the next epoch. */
 START_TEST(finds_a_late_clear)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 34);
@@ -297,8 +297,8 @@ START_TEST(finds_a_late_clear)
 }
 END_TEST
 
-/* The residual changes hands: o writes it on one queue, down adds to it on the other. Between them
- * are flag edges alone. */
+/* Two queues update the residual: o writes it on one queue, down adds to it on the other. Only flag
+ * edges are between them. */
 START_TEST(flags_order_no_other_words)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 35);
@@ -376,7 +376,7 @@ START_TEST(finds_a_reader_before_its_writer)
 }
 END_TEST
 
-/* What the CPU VM gives is what explore finds, and anything else is a finding. */
+/* explore accepts the tokens of the CPU VM, and reports any others. */
 START_TEST(compares_with_a_run)
 {
     mgl_error err;

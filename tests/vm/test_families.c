@@ -60,7 +60,7 @@ static double distance(const float *a, const float *b, int n)
     return largest;
 }
 
-/* One tensor of one layer, all over another value: the logits follow, on both paths alike. */
+/* One tensor of one layer with another value everywhere: the logits change, on both paths alike. */
 START_TEST(every_extra_matters)
 {
     static const char *const tensors[] = {

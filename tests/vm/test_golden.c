@@ -5,7 +5,7 @@
 #include "golden.h"
 #include "tests/sanitized.h"
 
-enum { TOGETHER = 4 }; /* texts of a launch: a ragged batch */
+enum { TOGETHER = 4 }; /* texts per launch: a ragged */
 
 static void open_model(golden_model *m, const char *name, const fixture_options *options,
                        bool plain)
@@ -15,7 +15,7 @@ static void open_model(golden_model *m, const char *name, const fixture_options 
     m->vm = fixture_vm(m->program, m->checkpoint->graph, plain);
 }
 
-/* Fast and plain, one queue and many: the 1e-4 and 1e-5. */
+/* Fast and plain path, one queue and many: tolerances 1e-4 and 1e-5. */
 START_TEST(f32_is_hugging_face)
 {
     golden_model m;
@@ -42,7 +42,7 @@ START_TEST(f32_of_families)
 }
 END_TEST
 
-/* Longrope up to the original length: a smaller cache has the short factors. */
+/* Longrope up to the original length: a smaller cache uses the short factors. */
 START_TEST(f32_of_short_sequences)
 {
     golden_model m;
@@ -95,7 +95,7 @@ START_TEST(f16_is_close)
 }
 END_TEST
 
-/* The last prompt position's logits, to what f32 leaves of them. */
+/* Logits of the last prompt position, within f32 rounding. */
 START_TEST(prompt_logits_are_hugging_faces)
 {
     golden_model m;

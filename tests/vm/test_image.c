@@ -97,9 +97,9 @@ static void refused(const char *words)
                   words);
 }
 
-/* ---- pieces --------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Every part, made in pieces, is what the packer writes at once. */
+/* Every part, made in pieces, equals the packer's output. */
 static void compare_parts(const mgl_weights *weights)
 {
     mgl_error err;
@@ -165,7 +165,7 @@ START_TEST(pieces_cover_every_byte_once)
 }
 END_TEST
 
-/* ---- round trip ----------------------------------------------------------------------------- */
+/* ---- round trip ------------------------------------------------------------------------------ */
 
 /* Greedy tokens on the CPU, with the weights of the file or, where it is NULL, of the graph. */
 static void generate(const mgl_image *image, bool plain, int32_t *tokens)
@@ -227,7 +227,7 @@ START_TEST(a_kernel_is_known_by_what_it_was_made_of)
 }
 END_TEST
 
-/* ---- damage --------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 static void flip(uint64_t offset)
 {
@@ -289,7 +289,7 @@ START_TEST(damage_to_any_piece_is_refused)
 }
 END_TEST
 
-/* A machine that looks at damaged weights is not opened. */
+/* A machine that verifies damaged weights is not opened. */
 START_TEST(a_machine_refuses_damaged_weights)
 {
     mgl_error err;
@@ -303,8 +303,8 @@ START_TEST(a_machine_refuses_damaged_weights)
 }
 END_TEST
 
-/* A file that loses its end while a machine uses it: at whatever page, no token is made of zeros.
- */
+/* A file that is truncated, at any page, while a machine uses it: no token is computed from
+ * zeros. */
 START_TEST(a_file_that_shrinks_ends_the_reply)
 {
     static const int32_t prompt[PROMPT] = {3, 14, 15};
@@ -328,9 +328,9 @@ START_TEST(a_file_that_shrinks_ends_the_reply)
 }
 END_TEST
 
-/* ---- other files ---------------------------------------------------------------------------- */
+/* ---- other files ----------------------------------------------------------------------------- */
 
-/* The file once more with another section in the place of `name`; NULL bytes leave it out. */
+/* Copies the file with another section instead of `name`; NULL bytes: without it. */
 static void rewrite(const char *name, const void *bytes, size_t length)
 {
     mgl_error err;
@@ -378,7 +378,7 @@ START_TEST(a_schedule_that_is_none_is_refused)
 }
 END_TEST
 
-/* The schedule of another program in the file; the validator has nothing against it. */
+/* A file with the schedule of another, valid program. */
 static void exchange_schedule(const mgl_program *other)
 {
     mgl_error err;
@@ -389,7 +389,7 @@ static void exchange_schedule(const mgl_program *other)
     mgl_text_clear(&text);
 }
 
-/* The task that streams rows of the tensor, behind task `after`. */
+/* The next task that streams rows of the tensor, after task `after`. */
 static mgl_task *find_task(mgl_program *p, const char *tensor, int after)
 {
     for (int t = after + 1; t < p->task_count; t++)
@@ -400,7 +400,7 @@ static mgl_task *find_task(mgl_program *p, const char *tensor, int after)
     return NULL;
 }
 
-/* Two tasks of one op exchange what they do, rows and slices; each stays where it is. */
+/* Exchanges the rows and slices of two tasks of one op; each stays in its place. */
 static void exchange_rows(mgl_program *p, const mgl_task *a, const mgl_task *b)
 {
     mgl_segment *s = &p->segments[a->segments.first], *t = &p->segments[b->segments.first];
@@ -415,7 +415,7 @@ static void exchange_rows(mgl_program *p, const mgl_task *a, const mgl_task *b)
     }
 }
 
-/* Two queues give each other their rows of l1.o: everything has the length that it had. */
+/* Exchanges the rows of l1.o of two queues: all lengths are unchanged. */
 START_TEST(a_schedule_with_other_rows_is_refused)
 {
     mgl_program *other =
@@ -428,7 +428,7 @@ START_TEST(a_schedule_with_other_rows_is_refused)
 }
 END_TEST
 
-/* Another run of blocks goes to each warp, so a row stands in another order. */
+/* Each warp gets another run of blocks, so rows have another order. */
 START_TEST(a_schedule_with_other_warps_is_refused)
 {
     program->exec.warps = 4;
@@ -447,7 +447,7 @@ START_TEST(a_schedule_in_another_format_is_refused)
 }
 END_TEST
 
-/* Edges, order and sizes of the ring have no say in where the weights lie. */
+/* Edges, order and sizes of the ring do not affect the place of weights. */
 START_TEST(a_schedule_of_the_same_rows_runs)
 {
     program->exec.ring_pages = 5;
@@ -464,7 +464,7 @@ START_TEST(a_kernel_without_a_key_is_refused)
 }
 END_TEST
 
-/* The list of pieces with one number put in, and its hash right. */
+/* Changes one number in the list of pieces and corrects its hash. */
 static void forge_pieces(size_t entry, uint64_t value)
 {
     mgl_mega *mega;
@@ -489,7 +489,7 @@ END_TEST
 START_TEST(pieces_that_do_not_fit_are_refused)
 {
     static const uint64_t sizes[] = {0, 1, 1 << 27, UINT64_MAX};
-    forge_pieces(5, sizes[_i]); /* behind the layout and its digest */
+    forge_pieces(5, sizes[_i]); /* after the layout and its digest */
     refused("its section pieces does not fit the schedule");
 }
 END_TEST
@@ -505,7 +505,7 @@ START_TEST(half_a_list_of_pieces_is_refused)
 }
 END_TEST
 
-/* ---- writing fails -------------------------------------------------------------------------- */
+/* ---- writing fails --------------------------------------------------------------------------- */
 
 START_TEST(every_operation_of_writing_may_fail)
 {
@@ -536,7 +536,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* As a disk that is full in the middle of the weights. */
+/* Simulates a full disk in the middle of the weights. */
 START_TEST(a_full_disk_leaves_nothing)
 {
     mgl_error err;
@@ -554,10 +554,10 @@ START_TEST(a_full_disk_leaves_nothing)
 }
 END_TEST
 
-/* What a listener heard of writing, and what it does to it. */
+/* Progress calls received during writing, and the reaction. */
 static struct {
     atomic_int abort;
-    bool stops; /* from half on */
+    bool stops; /* cancel from half on */
     int calls, ends;
     uint64_t done;
 } heard;
@@ -605,7 +605,7 @@ START_TEST(the_end_of_writing_is_told_once)
 }
 END_TEST
 
-/* A switch that was set before anything was written is not lost. */
+/* A switch set before anything is written is not lost. */
 START_TEST(writing_that_was_stopped_before_leaves_no_file)
 {
     mgl_error err;

@@ -21,7 +21,7 @@ static int32_t token_of(int s, int i)
     return (int32_t)((unsigned)(s * 7919 + i * 104729 + 13) % 41);
 }
 
-/* A launch of several replies: prompts of all lengths, greedy ones and draws. */
+/* A launch of several replies: prompts of all lengths, greedy and sampled. */
 struct batch {
     int32_t prompts[MOST][PROMPT];
     mgl_vm_sequence sequences[MOST];
@@ -52,7 +52,7 @@ static mgl_vm_report run(mgl_vm *vm, const mgl_vm_request *request)
     return report;
 }
 
-/* Each reply of the batch by a program of one list, alone. */
+/* Generates each reply of the batch alone, with a program with one list. */
 static void replies_alone(const mgl_graph *graph, const struct batch *b, int32_t (*tokens)[NEW])
 {
     mgl_program *program = fixture_program(graph, &(fixture_options){.capacity = CAPACITY});
@@ -85,7 +85,7 @@ static void check_replies(const mgl_graph *graph, const struct batch *b,
     mgl_program_free(program);
 }
 
-/* Rows of both lists, with as many replies as the second has, or fewer. */
+/* Rows of both lists, with as many replies as rows of the second list, or fewer. */
 static const struct {
     int queues, rows, second_rows, count, exchange, splits;
 } shapes[] = {{1, 1, 2, 1, 1, 1},   {1, 4, 64, 1, 1, 1},    {2, 16, 128, 20, 1, 1},
@@ -162,7 +162,7 @@ START_TEST(scores_are_those_of_one_list)
 }
 END_TEST
 
-/* The logits that are kept are those of the last epoch, of whichever list that was. */
+/* The available logits are those of the last epoch, of either list. */
 START_TEST(logits_are_of_the_last_epoch)
 {
     static struct batch b;
@@ -192,7 +192,7 @@ START_TEST(logits_are_of_the_last_epoch)
 }
 END_TEST
 
-/* A machine takes a program with two lists in place of one with one, and the other way round. */
+/* A machine exchanges a program with one list for one with two, and back. */
 START_TEST(lists_come_and_go)
 {
     static struct batch b;
@@ -223,7 +223,7 @@ START_TEST(lists_come_and_go)
 }
 END_TEST
 
-/* Logits behind a prompt of an epoch of the second list; what it exchanges is the choice. */
+/* Logits after a prompt in one epoch of the second list, with the given exchange. */
 static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int gamma_scaled, bool plain,
                       float *logits)
 {
@@ -247,7 +247,7 @@ static void logits_of(const mgl_graph *graph, mgl_dtype dtype, int gamma_scaled,
     mgl_program_free(program);
 }
 
-/* How far the logits lie apart, beside how far those of the wanted ones do. */
+/* The norm of the difference of the logits, relative to the norm of the expected ones. */
 static double distance(const float *a, const float *wanted, int count)
 {
     double apart = 0, mean = 0, spread = 0;
@@ -260,7 +260,7 @@ static double distance(const float *a, const float *wanted, int count)
     return sqrt(apart / spread);
 }
 
-/* Weighed values are the exact ones but for rounding: of f32, and of 8 bits with bf16. */
+/* Gamma-scaled values are exact except for rounding: to f32, or with bf16 to 8 bits. */
 START_TEST(gamma_scaled_values_are_the_exact_ones_rounded)
 {
     static const mgl_dtype dtypes[] = {MGL_F32, MGL_F16, MGL_BF16};
@@ -301,7 +301,7 @@ START_TEST(the_formats_choose)
 }
 END_TEST
 
-/* ---- explore -------------------------------------------------------------------------------- */
+/* ---- explore --------------------------------------------------------------------------------- */
 
 static mgl_explore_report explore(const mgl_program *program, const mgl_graph *graph, int seeds)
 {
@@ -342,8 +342,8 @@ START_TEST(finds_nothing_in_lowered_programs)
 }
 END_TEST
 
-/* Flags and clears in the second list: whatever rows an epoch has, words of all of them are reset.
- * Three epochs of it, so that a set is used again. */
+/* Flags and clears in the second list: all words are reset, for any number of rows in an epoch.
+ * Three epochs of it, so that a set is reused. */
 START_TEST(flags_of_the_second_list_are_cleared)
 {
     static struct batch b;
@@ -365,7 +365,7 @@ START_TEST(flags_of_the_second_list_are_cleared)
 }
 END_TEST
 
-/* Whether all signals of the counter come from the queue that waits. */
+/* Whether all signals of the counter come from the waiting queue. */
 static bool is_own(const mgl_program *list, int queue, int counter)
 {
     for (int q = 0; q < list->queue_count; q++)
@@ -378,7 +378,7 @@ static bool is_own(const mgl_program *list, int queue, int counter)
     return true;
 }
 
-/* Every threshold of the second list lowered by one. */
+/* Reduces every threshold of the second list by one. */
 START_TEST(every_lower_threshold_is_found)
 {
     int checked = 0;
@@ -408,7 +408,7 @@ START_TEST(every_lower_threshold_is_found)
 }
 END_TEST
 
-/* An enter of the second list that does not wait for the sample of the epoch before. */
+/* An enter of the second list that does not wait for the previous epoch's sample. */
 START_TEST(finds_an_epoch_that_is_preissued)
 {
     mgl_graph *graph = random_graph(&tiny_model, 16, true, MGL_F32, 37);

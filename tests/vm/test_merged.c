@@ -98,7 +98,7 @@ static bool is_accepted(const mgl_program *program, const mgl_graph *graph)
     return accepted;
 }
 
-/* With counters and with flags: proved, and found to be so. */
+/* With counters and with flags: validated, and checked with explore. */
 START_TEST(no_interleaving_shows_anything)
 {
     mgl_error err;
@@ -117,7 +117,7 @@ START_TEST(no_interleaving_shows_anything)
 }
 END_TEST
 
-/* The program with a move; NULL where it does not fit. */
+/* The program with a move; NULL if it does not fit. */
 static mgl_program *moved(const mgl_program *p, const char *move, mgl_error *err)
 {
     mgl_moves moves = {0};

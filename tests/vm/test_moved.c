@@ -35,7 +35,7 @@ static const fixture_options variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* What came out of a run. */
+/* Results of a run. */
 struct outcome {
     int32_t tokens[2][CAPACITY], produced[2];
     float logits[VOCAB];
@@ -75,7 +75,7 @@ static bool is_accepted(const mgl_program *program, const mgl_graph *graph)
     return accepted;
 }
 
-/* Up to MOST_MOVES moves, each drawn for what the ones before made; NULL where one does not fit. */
+/* Applies up to MOST_MOVES moves, each drawn for the current program; NULL if one does not fit. */
 static mgl_program *draw_lineage(const mgl_program *from, uint64_t *state, mgl_moves *moves)
 {
     mgl_error err;
@@ -152,8 +152,8 @@ START_TEST(accepted_lineages_compute_the_same)
 }
 END_TEST
 
-/* What the validator refuses of a kind that it refuses often is refused for a reason: explore sees
- * it in most. */
+/* Kinds of moves that the validator often rejects are rejected rightly: explore finds a fault in
+ * most. */
 START_TEST(explore_sees_most_of_what_is_refused)
 {
     mgl_error err;

@@ -15,14 +15,14 @@ enum { NEW = 6, BATCH = 3, SPOILT = 7 /* token */ };
 
 static const int32_t prompt[] = {3, 14, 15};
 
-/* A model with a row spoilt, its machine, and what came out. */
+/* A model with one changed row, its machine, and the results. */
 struct run {
     mgl_graph *graph;
     mgl_program *program;
     mgl_vm *vm;
     mgl_vm_report report;
     mgl_error err;
-    int heard[BATCH]; /* tokens handed out */
+    int heard[BATCH]; /* delivered tokens */
 };
 
 static bool hear(void *user, int sequence, int32_t token)
@@ -95,8 +95,8 @@ START_TEST(no_token_is_made_up)
 }
 END_TEST
 
-/* The tokens of a clean model up to the one whose embedding is spoilt: it is still taken, and no
- * other. */
+/* Returns the tokens of a clean model up to the token with the changed embedding, which is still
+ * chosen; no other token follows. */
 START_TEST(what_came_before_is_told)
 {
     struct run run;
@@ -124,7 +124,7 @@ START_TEST(what_came_before_is_told)
 }
 END_TEST
 
-/* Only the sequence with the spoilt token ends; the others have the tokens of a clean model. */
+/* Only the sequence with the changed token ends; the others have the tokens of a clean model. */
 START_TEST(the_others_of_a_batch_go_on)
 {
     struct run run;
@@ -155,7 +155,7 @@ START_TEST(the_others_of_a_batch_go_on)
 }
 END_TEST
 
-/* The first likelihood that the spoilt token takes part in is that of the token behind it. */
+/* The changed token first affects the log-probability of the token after it. */
 START_TEST(a_score_that_is_no_number_is_refused)
 {
     struct run run;

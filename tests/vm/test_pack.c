@@ -14,7 +14,7 @@
 
 static const mgl_geometry shapes[] = {
     {72, 1, 3, 1, 32, 500, 1213, 1e-5f},
-    {36, 1, 2, 1, 10, 52, 61, 1e-5f}, /* rows and columns that fill no group and no block */
+    {36, 1, 2, 1, 10, 52, 61, 1e-5f}, /* rows and columns that do not fill a group or a block */
     {64, 2, 4, 2, 16, 96, 75, 1e-5f},
 };
 
@@ -49,7 +49,7 @@ static void check_segment(const mgl_program *program, const mgl_graph *graph,
     mgl_free(unpacked);
 }
 
-/* Every dtype packed from every dtype, over three queues. */
+/* Packs every dtype from every dtype, over three queues. */
 START_TEST(unpacking_is_the_inverse)
 {
     mgl_error err;
@@ -87,7 +87,7 @@ static mgl_program *one_segment(const mgl_graph *graph, mgl_dtype dtype, mgl_seg
     program->geometry = *m;
     program->weight_dtype = dtype;
     const mgl_weight_format format = mgl_weight_format_of(dtype);
-    program->exec.warps = 1; /* which leaves the blocks in their order */
+    program->exec.warps = 1; /* which keeps the blocks in order */
     if (segment.layout == MGL_LAYOUT_G8) {
         mgl_program_add_tensor(program, "k", "model.layers.0.self_attn.k_proj.weight", format, 2,
                                m->kv_heads * m->head_dim, m->hidden);
@@ -104,7 +104,8 @@ static mgl_program *one_segment(const mgl_graph *graph, mgl_dtype dtype, mgl_seg
     return program;
 }
 
-/* Where each element lies, by the words of program.h: [row group][k block][8 rows][64 bytes]. */
+/* The place of each element, by the formula of program.h: [row group][k block][8 rows][64
+ * bytes]. */
 START_TEST(bytes_lie_where_the_layout_says)
 {
     mgl_error err;
@@ -141,8 +142,8 @@ START_TEST(bytes_lie_where_the_layout_says)
 }
 END_TEST
 
-/* Compiled models hold tapes: when these sums change, files that were written before would be
- * misread, and MGL_TAPE_LAYOUT has to be raised with them. */
+/* Compiled models contain tapes. If these sums change, older files would be misread, and
+ * MGL_TAPE_LAYOUT must be increased. */
 START_TEST(the_layout_has_a_number)
 {
     static const uint64_t sums[2] = {553358778826901050, 12048001928100897221u};
@@ -205,8 +206,7 @@ static mgl_status failing_read(const mgl_graph *graph, int tensor, int64_t row, 
     return mgl_fail(err, MGL_BAD_INPUT, graph->tensors[tensor].name, "the file shrank");
 }
 
-/* Another model's weights, no weights, a file that fails, and memory that runs out: an error
- * each. */
+/* Another model's weights, no weights, a file error, and failed allocations: an error each. */
 START_TEST(errors_name_the_tensor)
 {
     mgl_error err;
@@ -237,7 +237,8 @@ START_TEST(errors_name_the_tensor)
 }
 END_TEST
 
-/* A finite weight that a format makes infinite: which one, what it is, and what to do. */
+/* A finite weight that a format makes infinite: the error names the weight, its value, and a
+ * remedy. */
 START_TEST(a_weight_too_large_is_refused)
 {
     static const mgl_dtype formats[] = {MGL_BF16, MGL_F32, MGL_F16};

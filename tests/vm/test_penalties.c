@@ -88,7 +88,7 @@ START_TEST(no_penalty_leaves_every_bit)
 }
 END_TEST
 
-/* A program with penalties that nobody asks for gives the tokens of one without. */
+/* A program with penalties gives the same tokens without penalties in the request. */
 START_TEST(unused_they_change_nothing)
 {
     int32_t tokens[2][20];
@@ -116,7 +116,7 @@ START_TEST(unused_they_change_nothing)
 }
 END_TEST
 
-/* In any order of the queues, with vector clocks. */
+/* explore: in random orders of the queues, with vector clocks. */
 START_TEST(explore_finds_nothing)
 {
     mgl_error err;

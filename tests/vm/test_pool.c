@@ -25,7 +25,7 @@ static mgl_pool *open_pool(int threads)
 
 struct tally {
     atomic_int done[ITEMS];
-    atomic_int busy[64]; /* of each worker */
+    atomic_int busy[64]; /* counts of each worker */
     atomic_int abort;
     size_t last; /* item that sets the abort; ITEMS: none */
     int threads;
@@ -42,7 +42,7 @@ static void count_item(void *user, int worker, size_t item)
     atomic_fetch_sub(&t->busy[worker], 1);
 }
 
-/* Many runs one after the other, of many items and of few. */
+/* Many consecutive runs, with many items and few. */
 START_TEST(every_item_is_done_once)
 {
     static struct tally t;
@@ -88,7 +88,7 @@ static void read_page(void *user, int worker, size_t item)
     atomic_fetch_add(&sum, bytes[item * PAGE]);
 }
 
-/* The file loses its end while it is mapped; another run of what is left is done. */
+/* The file is truncated while it is mapped; another run on the remaining part succeeds. */
 START_TEST(pages_that_are_gone_end_the_run)
 {
     char path[] = "/tmp/megalith-pool-XXXXXX";

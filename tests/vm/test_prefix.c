@@ -14,7 +14,7 @@
 
 enum { CAPACITY = 160, TURNS = 10, REPLY = 5 };
 
-/* Token i of what turn `turn` asks. */
+/* Token i of the question of turn `turn`. */
 static int32_t asked(int turn, int i)
 {
     return (int32_t)((unsigned)(turn * 31 + i * 17 + 3) % 41);
@@ -45,8 +45,8 @@ static const fixture_options shapes[] = {
     {.queues = 2, .rows = 16, .capacity = CAPACITY, .exchange = 2, .splits = 3},
     {.queues = 2, .rows = 2, .second_rows = 40, .capacity = CAPACITY, .exchange = 2, .splits = 1}};
 
-/* Each turn's prompt is the whole talk so far: only what came since is read, and with it the last
- * token of the reply before, from which nothing was computed yet. */
+/* Each turn's prompt is the whole conversation: only the new part is read, and the last token of
+ * the previous reply, whose keys and values were not computed. */
 START_TEST(a_talk_is_read_once)
 {
     int32_t talk[CAPACITY], wanted[REPLY], length = 0;
@@ -77,7 +77,7 @@ START_TEST(a_talk_is_read_once)
 }
 END_TEST
 
-/* ---- what is not reused --------------------------------------------------------------------- */
+/* ---- what is not reused ---------------------------------------------------------------------- */
 
 enum { ASKED = 12 };
 
@@ -110,7 +110,7 @@ static void close_bench(struct bench *b)
     mgl_graph_free(b->graph);
 }
 
-/* Tokens of the prompt that are not read again. */
+/* The prompt tokens that are not read again. */
 static int reused(struct bench *b)
 {
     return run(b->vm, &b->sequence, 1).reused[0];
@@ -164,7 +164,7 @@ START_TEST(each_sequence_has_its_own)
 }
 END_TEST
 
-/* What is scored is written too, but for the last token. */
+/* Scored tokens are cached too, except the last. */
 START_TEST(a_score_is_known)
 {
     struct bench b;
@@ -220,7 +220,7 @@ static bool stop_at_once(void *user, int sequence, int32_t token)
     return false;
 }
 
-/* The epochs that ended count, of a reply that was stopped. */
+/* The completed epochs of a stopped reply count. */
 START_TEST(a_stopped_reply_is_known_as_far_as_it_came)
 {
     struct bench b;
@@ -238,7 +238,7 @@ START_TEST(a_stopped_reply_is_known_as_far_as_it_came)
 }
 END_TEST
 
-/* Positions that a caller says are there: what stands before them has to be known. */
+/* If a caller states `start`, the record must know the tokens before it. */
 START_TEST(a_start_of_the_caller_s_is_kept)
 {
     struct bench b;
@@ -274,14 +274,14 @@ START_TEST(explore_begins_behind_a_start)
 }
 END_TEST
 
-/* ---- launches of all kinds, one after the other --------------------------------------------- */
+/* ---- launches of all kinds, one after the other ---------------------------------------------- */
 
 enum { LAUNCHES = 40, SLOTS = 3, PLACES = 28, WORDS = 3 };
 
-/* What stands in the way of a launch. */
+/* Interferences with a launch. */
 struct trouble {
-    int tokens; /* on_token says no behind so many */
-    int stop;   /* is_stop says yes where a reply's token divides by it; 0: never */
+    int tokens; /* on_token returns false after this many tokens */
+    int stop;   /* is_stop returns true if the token is divisible by this; 0: never */
 };
 
 static uint32_t draw(uint32_t *seed, uint32_t below)
@@ -304,8 +304,8 @@ static bool divides(void *user, int sequence, int32_t token)
     return t->stop && token % t->stop == 0 && sequence != 1;
 }
 
-/* A prompt of few different words, which often begins as one before did, and goes on as its reply
- * did. */
+/* A prompt of few different tokens, which often begins like an earlier one and continues with its
+ * reply. */
 static void draw_prompt(uint32_t *seed, int32_t *talk, int32_t *length)
 {
     int32_t kept = (int32_t)draw(seed, (uint32_t)*length + 1);
@@ -334,8 +334,8 @@ static mgl_vm_sequence draw_sequence(uint32_t *seed, const int32_t *talk, int32_
                              .reuse = draw(seed, 4) > 0};
 }
 
-/* What came out of one sequence is how a fresh start begins, and all of it where nobody ended it.
- */
+/* Checks that the result of a sequence is a prefix of a fresh run, and equals it unless it was
+ * stopped. */
 static void compare_afresh(const mgl_graph *graph, const mgl_program *program,
                            const mgl_vm_sequence *asked_for, const mgl_vm_report *report, int s)
 {
@@ -378,8 +378,8 @@ static const fixture_options mixed[] = {
      .exchange = 1,
      .gamma_scaled = 2}};
 
-/* Aborted, stopped, scored, refused and batched launches, another program on the machine: whatever
- * was before, the tokens are those of a fresh start. */
+/* Aborted, stopped, scored, rejected and batched launches, and another program on the machine:
+ * after any of them, the tokens equal a fresh start. */
 START_TEST(whatever_was_before)
 {
     uint32_t seed = 77u + (uint32_t)_i;

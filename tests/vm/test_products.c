@@ -52,16 +52,16 @@ static void find_sets(void)
     }
 }
 
-/* ---- matrices ------------------------------------------------------------------------------- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
-/* A matrix on a tape, and rows that it is multiplied with, in memory that ends where they end. */
+/* A matrix on a tape, and rows to multiply, in memory that ends exactly at their end. */
 struct problem {
     mgl_matrix w;
-    int64_t outputs, inputs, width; /* width: of all blocks */
+    int64_t outputs, inputs, width; /* width: columns of all blocks */
     int64_t groups, scale_bytes;    /* of a row group */
     char *tape;
     int32_t *place;
-    float *weights; /* (row groups * 8, width) what stands on the tape */
+    float *weights; /* (row groups * 8, width) the values */
     float *x;       /* (rows, width) */
     int rows;
 };
@@ -107,7 +107,7 @@ static void set_weight(struct problem *p, int64_t row, int64_t column, float val
                            weight_at(p, row, column), 1);
 }
 
-/* All zeros; `warps` 0: the blocks in their order. */
+/* Clears the tape; `warps` 0: blocks in their order. */
 static struct problem make_zeros(mgl_weight_format format, int64_t outputs, int64_t inputs,
                                  int rows, int warps)
 {
@@ -231,9 +231,9 @@ static float *multiply(const mgl_products *set, const struct problem *p)
     return to;
 }
 
-/* ---- oracles -------------------------------------------------------------------------------- */
+/* ---- oracles --------------------------------------------------------------------------------- */
 
-/* The order of products.h, word for word. */
+/* The order of sums of products.h, bit for bit. */
 static float dot_in_order(const float *a, const float *b, int64_t n)
 {
     float sums[SUMS] = {0};
@@ -255,8 +255,8 @@ static float wanted_bits(const mgl_products *set, const float *a, const float *b
     return is_plain(set) ? mgl_dot(a, b, n) : dot_in_order(a, b, n);
 }
 
-/* Each of n / 16 additions of a partial sum rounds, its product too unless fused, and 4 additions
- * of sums: each by at most 2^-24 of what is at most the sum of the absolute products. */
+/* Error bound: each of n / 16 additions to a partial sum rounds, and its product too unless fused,
+ * then 4 additions of sums; each by at most 2^-24 of the sum of the absolute products. */
 static void check_near(float found, const float *a, const float *b, int64_t n)
 {
     double sum = 0, magnitude = 0;
@@ -267,7 +267,7 @@ static void check_near(float found, const float *a, const float *b, int64_t n)
     ck_assert_double_le(fabs((double)found - sum), (double)(n / SUMS + 7) * 0x1p-24 * magnitude);
 }
 
-/* The same bits, or both no number. */
+/* Equal bits, or both NaN. */
 static void check_bits(float found, float wanted)
 {
     if (isnan(wanted))
@@ -276,7 +276,7 @@ static void check_bits(float found, float wanted)
         ck_assert_mem_eq(&found, &wanted, sizeof found);
 }
 
-/* ---- products ------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Outputs and inputs, with edges inside a row group, a block, 16 columns, and a run of columns. */
 static const int64_t shapes[][2] = {{1, 1},   {7, 31},  {8, 32},    {9, 33},   {21, 100},
@@ -312,7 +312,7 @@ START_TEST(products_are_those_of_the_definition)
 }
 END_TEST
 
-/* Each row of a call with many is that of a call with one. */
+/* Each row of a call with many rows equals that of a call with one. */
 START_TEST(bits_do_not_depend_on_the_rows)
 {
     for (int s = 0; s < SHAPES; s++) {
@@ -354,7 +354,7 @@ START_TEST(bits_do_not_depend_on_how_the_groups_are_cut)
 }
 END_TEST
 
-/* Every second row group, as where two tensors take turns on a tape. */
+/* Every second row group, as for two interleaved tensors on a tape. */
 START_TEST(a_matrix_may_have_gaps_between_its_groups)
 {
     const mgl_products *set = &sets[_i / FORMATS];
@@ -372,7 +372,7 @@ START_TEST(a_matrix_may_have_gaps_between_its_groups)
 }
 END_TEST
 
-/* And rows of x and scratch may lie at any float. */
+/* Rows of x and scratch may have any float alignment. */
 START_TEST(only_the_outputs_are_written)
 {
     enum { ROWS = 4, OUTPUTS = 13, STRIDE = 20, CANARY = 77 };
@@ -417,10 +417,10 @@ START_TEST(plain_c_agrees_with_every_set)
 }
 END_TEST
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-/* Row i has pattern i, alone between zeros, so that the product with ones is the weight. By 1 row
- * and by 7, which take different ways. */
+/* Row i has pattern i between zeros, so that the product with ones is the weight. With 1 row and
+ * with 7, which use different code. */
 START_TEST(every_pattern_of_16_bits_is_converted_exactly)
 {
     enum { PATTERNS = 1 << 16, ROWS = 7 };
@@ -446,7 +446,7 @@ START_TEST(every_pattern_of_16_bits_is_converted_exactly)
 }
 END_TEST
 
-/* Among ordinary weights one that is not, and the same in x. */
+/* One special value among ordinary weights, and the same in x. */
 START_TEST(special_values_are_those_of_the_definition)
 {
     static const float specials[] = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, 0x1p-24f, 0x1p-149f};
@@ -483,7 +483,7 @@ START_TEST(subnormal_products_are_kept)
 }
 END_TEST
 
-/* ---- vectors -------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 START_TEST(dot_is_that_of_the_definition)
 {
@@ -525,7 +525,7 @@ START_TEST(add_scaled_adds_to_each)
 }
 END_TEST
 
-/* ---- the choice ----------------------------------------------------------------------------- */
+/* ---- the choice ------------------------------------------------------------------------------ */
 
 START_TEST(the_best_set_is_the_first_that_the_cpu_can_run)
 {

@@ -12,7 +12,7 @@ static int32_t sequences[SEQUENCES * MGL_SEQUENCE_WORDS];
 static const mgl_vm_sequence asked[SEQUENCES] = {{.prompt_count = 7},
                                                  {.prompt_count = 5, .start = 3}};
 
-/* What was told last, and how often. */
+/* The last progress call, and the number of calls. */
 static struct {
     uint64_t done, total;
     int calls;
@@ -27,7 +27,7 @@ static void hear(void *user, mgl_stage stage, uint64_t done, uint64_t total)
     heard.calls++;
 }
 
-/* The sequence buffer when so many positions are in the cache. */
+/* The sequence buffer when this number of positions are in the cache. */
 static void reach(int32_t first, int32_t second)
 {
     int32_t lengths[SEQUENCES] = {first, second};
@@ -60,7 +60,7 @@ START_TEST(the_end_of_the_prompts_is_told_once)
         .sequences = asked, .count = SEQUENCES, .on_stage = hear, .stage_user = &heard};
     uint64_t told = 0;
     heard.calls = 0;
-    for (int32_t i = 0; i < 4; i++) { /* the replies go on */
+    for (int32_t i = 0; i < 4; i++) { /* the replies continue */
         reach(7 + i, 8 + i);
         mgl_vm_tell_prompt(&request, sequences, &told);
     }

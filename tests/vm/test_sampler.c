@@ -85,7 +85,7 @@ START_TEST(scale_is_the_high_word)
 }
 END_TEST
 
-/* ---- the rules, by a sort ------------------------------------------------------------------- */
+/* ---- the rules, by a sort -------------------------------------------------------------------- */
 
 enum { MOST = 300 };
 
@@ -108,7 +108,7 @@ static int by_id(const void *a, const void *b)
     return ((const struct ranked *)a)->id - ((const struct ranked *)b)->id;
 }
 
-/* What the header says, with a sort in place of the radix selection. */
+/* The definition of the header, with a sort instead of the radix selection. */
 static int draw_sorted(const float *logits, int count, float temperature, int top_k, float top_p,
                        float min_p, unsigned long long random)
 {
@@ -143,7 +143,7 @@ static int draw_sorted(const float *logits, int count, float temperature, int to
     ck_abort_msg("the target is beyond the sum");
 }
 
-/* Random logits with many ties, now and then -inf, under all kinds of settings. */
+/* Random logits with many ties, sometimes -inf, with all kinds of settings. */
 START_TEST(draws_are_those_of_a_sort)
 {
     static const float temperatures[] = {1.0f, 0.25f, 3.0f}, tops[] = {0.0f, 0.5f, 0.25f, 0.875f};
@@ -174,8 +174,8 @@ START_TEST(draws_are_those_of_a_sort)
 END_TEST
 
 /* Hugging Face's TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper and MinPLogitsWarper
- * (transformers, generation/logits_process.py) one after the other, in f64 and with softmax: which
- * tokens are left, and how likely. What is so near a bound that f32 could decide otherwise: -1. */
+ * (transformers, generation/logits_process.py) in sequence, in f64 with softmax: the remaining
+ * tokens and their probabilities. -1: so close to a limit that f32 may decide otherwise. */
 static int warp(const float *logits, int count, float temperature, int top_k, float top_p,
                 float min_p, double *probabilities)
 {
@@ -211,8 +211,8 @@ static int warp(const float *logits, int count, float temperature, int top_k, fl
     return 0;
 }
 
-/* On 200 random states: as the drawn number goes from 0 to 1, each token has its share of it, in
- * the order of ids. */
+/* On 200 random states: as the random number goes from 0 to 1, each token gets its share of the
+ * interval, in id order. */
 START_TEST(min_p_is_hugging_faces)
 {
     enum { STATES = 200, STEPS = 64 };
@@ -266,8 +266,8 @@ END_TEST
 
 /* ---- the distribution ------------------------------------------------------------------------ */
 
-/* Pearson's chi-square of 40,000 draws with a fixed seed against the softmax of what the settings
- * keep; kept - 1 degrees of freedom, limits at p = 0.999. */
+/* Pearson's chi-square test of 40,000 draws with a fixed seed against the softmax of the kept
+ * tokens; kept - 1 degrees of freedom, limits at p = 0.999. */
 static void check_distribution(float temperature, int top_k, float top_p, float min_p,
                                const bool *kept, double limit)
 {
@@ -352,7 +352,7 @@ START_TEST(a_seed_is_a_reply)
 }
 END_TEST
 
-/* Where a sequence stands in a batch is no part of the counter. */
+/* The index of a sequence in a batch is not part of the counter. */
 START_TEST(a_draw_is_of_seed_and_token)
 {
     unsigned counter[4] = {21, 0, 0, 0}, key[2] = {3, 4}, out[4];
@@ -363,7 +363,7 @@ END_TEST
 
 enum { NEIGHBORS = 5, MOST_NEW = 40 };
 
-/* Ways to sample, prompts and lengths, all different; two share a seed. */
+/* Sampling options, prompts and lengths, all different; two share a seed. */
 static void make_neighbors(mgl_vm_sequence *out)
 {
     static const int32_t prompt[] = {3, 14, 15, 9, 26, 5, 35, 8, 9, 7, 9, 32};
@@ -420,7 +420,7 @@ START_TEST(a_reply_is_the_same_with_neighbors)
 }
 END_TEST
 
-/* The same request at every place of a batch makes the same reply. */
+/* The same request at every index of a batch gives the same reply. */
 START_TEST(a_reply_is_the_same_at_every_place)
 {
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 43);

@@ -30,7 +30,7 @@ static bool ends_the_last(void *user, int sequence, int32_t token)
     return sequence == LAST;
 }
 
-/* One beyond the first word of the mask. */
+/* One bit beyond the first word of the mask. */
 START_TEST(the_fortieth_ends)
 {
     mgl_error err;
@@ -54,7 +54,7 @@ START_TEST(the_fortieth_ends)
 }
 END_TEST
 
-/* The one reply of a launch: no further token is computed. */
+/* The only reply of a launch: no further token is computed. */
 static bool ends_at_once(void *user, int sequence, int32_t token)
 {
     (void)user, (void)sequence, (void)token;
