@@ -440,7 +440,7 @@ START_TEST(the_lowest_temperatures_are_greedy)
 }
 END_TEST
 
-/* Seeds that differ only in their upper half alone. */
+/* Seeds that differ only in their upper half. */
 START_TEST(a_seed_has_64_bits)
 {
     mgl_error err;
