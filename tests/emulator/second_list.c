@@ -279,7 +279,7 @@ static void neighbors_of_40_in_128_rows(void)
     check_neighbors(&few_columns, &options, 40);
 }
 
-/* With warpgroups, and so many columns that a warp has several tiles of logits. */
+/* With warpgroups, and enough columns that a warp has several tiles of logits. */
 static void neighbors_by_warpgroups(void)
 {
     device_options options = second_list_options;
@@ -545,7 +545,7 @@ static void traces_of_two_lists(void)
                                                          .second_rows = 16});
 }
 
-/* So many columns that a task has more activation tiles than buffers, so that the task waits for
+/* Enough columns that a task has more activation tiles than buffers, so that the task waits for
  * some. */
 static void traces_of_panels(void)
 {

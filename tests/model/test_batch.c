@@ -321,7 +321,7 @@ START_TEST(survives_memory_running_out)
 }
 END_TEST
 
-/* ---- prompts that go on ---------------------------------------------------------------------- */
+/* ---- prompts that continue ------------------------------------------------------------------- */
 
 /* A conversation in which each prompt is everything before and two more tokens. */
 START_TEST(a_talk_is_read_once)

@@ -601,7 +601,7 @@ START_TEST(rings_of_any_size)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- rejected inputs ------------------------------------------------------------------------- */
 
 static const struct {
     mgl_cost_load load;

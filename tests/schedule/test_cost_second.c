@@ -299,7 +299,7 @@ START_TEST(what_costs_of_panels_are_fitted_to)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- rejected inputs ------------------------------------------------------------------------- */
 
 /* Reason why a program with this number of rows and sequences does not fit the load. */
 static const struct {

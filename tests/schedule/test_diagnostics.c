@@ -4,7 +4,7 @@
  */
 #include "support.h"
 
-/* The lines behind `#|` at the top of the text. */
+/* The lines after `#|` at the top of the text. */
 static mgl_text expectation(const char *text)
 {
     mgl_text out = {0};

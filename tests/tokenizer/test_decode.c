@@ -185,7 +185,7 @@ START_TEST(test_negative_id)
 }
 END_TEST
 
-/* ---- behind a prompt ------------------------------------------------------------------------- */
+/* ---- after a prompt -------------------------------------------------------------------------- */
 
 /* The text of a reply after a prompt, token by token. Release with mgl_text_clear. */
 static mgl_text decode_reply(const mgl_tokenizer *t, const int32_t *prompt, size_t prompt_count,

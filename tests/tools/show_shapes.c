@@ -64,7 +64,7 @@ static struct row {
 
 /* ---- campaigns ------------------------------------------------------------------------------- */
 
-/* Whether a name stands in a list like "a,b". */
+/* Whether a name is in a list like "a,b". */
 static bool is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);

@@ -18,7 +18,7 @@ typedef struct mgl_lower_request {
     int32_t capacity;        /* positions; an error if the model has fewer */
     int32_t wanted;    /* if capacity is 0: positions, limited to those of the model; 0: 4,096 */
     int32_t sequences; /* sequences of a launch; 0: 1 */
-    bool fewer;        /* lower for fewer sequences if the config does not fit so many */
+    bool fewer;        /* lower for fewer sequences if the config does not fit `sequences` */
     int32_t prompt;    /* tokens of the longest prompt; 0: few or unknown */
     int32_t reply;     /* tokens of the longest reply after it; 0: unknown */
     bool penalties;    /* requests may use penalties */

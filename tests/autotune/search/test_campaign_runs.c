@@ -467,7 +467,7 @@ START_TEST(one_process_runs_it)
 }
 END_TEST
 
-/* Runs a campaign in so many runs. Each run has a new runner and a new proposer. */
+/* Runs a campaign in this number of runs. Each run has a new runner and a new proposer. */
 static void run_in_parts(fixture *f, const char *name, const int64_t *until, int parts)
 {
     set_up(f, name);
@@ -657,7 +657,7 @@ START_TEST(behind_a_wrong_winner_stands_what_was_kept_before)
     ck_assert_int_eq(outcome_of(&f, 3), MGL_OUTCOME_NONDETERMINISTIC);
     end_with(&f, MGL_OUTCOME_OK);
     ck_assert_int_eq(f.tune.record.incumbent, 1);
-    play(&f, NULL, 0, 5); /* goes on */
+    play(&f, NULL, 0, 5); /* continues */
     ck_assert_str_eq(f.runner.incumbent, first.digest);
     ck_assert_int_eq(f.proposer.outcomes[2], MGL_OUTCOME_NONDETERMINISTIC);
     ck_assert_int_eq(f.tune.record.incumbent, 1);

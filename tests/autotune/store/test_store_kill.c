@@ -81,7 +81,7 @@ static bool kill_one(const char *path, uint64_t us, int64_t *said)
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
-/* Numbers are contiguous after each kill; at the end every trial is looked at. */
+/* Numbers are contiguous after each kill. At the end every trial is checked. */
 static int run(const char *path, int kills, int64_t *said)
 {
     uint64_t state = SEED;

@@ -313,7 +313,7 @@ START_TEST(the_kernel_stays)
 }
 END_TEST
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- rejected inputs ------------------------------------------------------------------------- */
 
 /* The machine keeps its program and runs it. */
 static void check_refused(const mgl_program *program, const char *word)

@@ -216,7 +216,7 @@ START_TEST(the_old_program_may_be_released)
 }
 END_TEST
 
-/* ---- what is refused, and what fails --------------------------------------------------------- */
+/* ---- rejections and failures ----------------------------------------------------------------- */
 
 /* `program` is rejected with that status and word; the machine gives the same reply as before. */
 static void check_refused(const mgl_program *program, mgl_status status, const char *word)

@@ -1,7 +1,7 @@
 /*
- * Slots: where the consumer warps leave their partial sums of a row group, or of some, and where
- * the epilogue takes them from: (warp, row group, row, 8) floats. A slot is a stage of a pipeline
- * with a `full` and an `empty` mbarrier.
+ * Partial-sum buffers of split-K products. A buffer holds the partial sums of one or more row
+ * groups: floats (warp, row group, row, 8). The consumer warps write them, and the epilogue adds
+ * them. The buffers form a pipeline: each has a `full` and an `empty` mbarrier.
  */
 #ifndef MGL_DEVICE_LINEAR_PARTIAL_SUMS_CUH
 #define MGL_DEVICE_LINEAR_PARTIAL_SUMS_CUH
@@ -9,31 +9,32 @@
 #include "vm/cuda/device/ring.cuh"
 #include "vm/cuda/device/task.cuh"
 
-/* Rows that a row group's sums have room for in a slot. */
+/* Rows of a row group in a buffer, for `count` activation rows. */
 static __device__ __forceinline__ int psum_rows(int count)
 {
     return count <= 1 ? 1 : count <= 2 ? 2 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
 }
 
-/* Row groups of a slot: 1, 2 or 4, whose columns of one row are as many as a warp has lanes. */
+/* Row groups of a buffer: 1, 2 or 4. With 4, the columns of one row match the lanes of a warp. */
 static __device__ __forceinline__ int psum_groups(int count)
 {
     const int fit = PSUM / (MGL_WARPS * MGL_ROW_GROUP) / psum_rows(count);
     return fit >= MGL_PSUM_GROUPS ? MGL_PSUM_GROUPS : fit >= 2 ? 2 : 1;
 }
 
-/* Where this warp's sums of row group g of a segment go, in the slot of g and its neighbours, once
- * that is empty. */
+/* Waits until the buffer of row group g is empty, and returns the address of this warp's sums of g
+ * in it. `groups` consecutive row groups of a segment share the buffer. */
 static __device__ __forceinline__ float *claim_psum(const machine &m, int g, int groups, int rows)
 {
     u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
     if (g % groups == 0)
         while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
-            ; /* the epilogue has a clock in each of its waits */
+            ; /* each wait of the epilogue has a deadline */
     return own().partial + psum * PSUM + (m.warp * groups + g % groups) * MGL_ROW_GROUP * rows;
 }
 
-/* This warp's sums of row group g are in the slot; `last`: of the segment. */
+/* Marks this warp's sums of row group g as written. Passes the buffer to the epilogue after its
+ * last row group, or after the `last` of the segment. */
 static __device__ __forceinline__ void write_psum(machine &m, int g, int groups, bool last)
 {
     if (g % groups != groups - 1 && !last)
@@ -44,9 +45,9 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
     m.psums++;
 }
 
-/* A warp without blocks lets the pages go by as it goes through the row groups: a task's tape may
- * be longer than the ring. Its sums are zeros. The segment by value: behind the last slot the
- * record may be gone. */
+/* Processes a segment in a warp without blocks: writes zeros as its sums, and frees the pages row
+ * group by row group, because the tape of a task may be longer than the ring. The segment is passed
+ * by value: after the last sums are written, the record may be overwritten. */
 static __device__ __forceinline__ void skip_groups(machine &m, const input &in,
                                                    const mgl_device_segment seg)
 {
@@ -60,12 +61,12 @@ static __device__ __forceinline__ void skip_groups(machine &m, const input &in,
     }
 }
 
-/* Waits until all warps have left their sums of the next row groups. */
+/* Waits until all warps have written their sums of the next row groups. */
 static __device__ __forceinline__ const float *wait_psum(const machine &m)
 {
     u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
     while (!barrier_tested(&own().psum_full[psum], use & 1))
-        ; /* the consumers have a clock in each of their waits */
+        ; /* each wait of the consumers has a deadline */
     __syncwarp();
     return own().partial + psum * PSUM;
 }
