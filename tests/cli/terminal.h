@@ -26,7 +26,7 @@ void terminal_close(terminal *t);
  * standard output or error is /dev/null. `kind`: TERM. */
 typedef struct terminal_program {
     const char *line, *kind;
-    bool no_output, no_error; /* standard output and standard error are not on the terminal */
+    bool no_output, no_error; /* that stream is not on the terminal */
 } terminal_program;
 pid_t terminal_start(terminal *t, const terminal_program *program);
 /* The same for any program with all streams on the terminal; arguments end with NULL. */

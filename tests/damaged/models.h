@@ -22,7 +22,7 @@ typedef enum edit_kind {
 
 typedef struct damaged_model {
     const char *name; /* name of the folder */
-    bool sharded;     /* the valid model that is edited */
+    bool sharded;     /* which of the two valid models is edited */
     edit_kind edit;
     const char *file, *from, *to;
     long long number;

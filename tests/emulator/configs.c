@@ -53,7 +53,8 @@ static device_options draw_options(void)
     o.dtype = draw(6) == 0 ? MGL_F32 : draw(4) == 0 ? MGL_F16 : MGL_BF16;
     o.exchange = draw(4) == 0 ? MGL_EXCHANGE_COUNTERS : MGL_EXCHANGE_FLAGS;
     o.exchange_precision = draw(4);
-    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* number of queues that may have roles */
+    o.queues = draw(4) == 0 ? 9 + draw(12) : 2 + draw(7); /* up to 20 queues, so that queues may
+                                                             have roles */
     o.splits = o.queues > 8 ? 1 : 1 + draw(4);
     o.merge = o.splits > 1 ? draw(3) : 0;
     o.share = draw(3) == 0 ? 1 + draw(24) : 0;

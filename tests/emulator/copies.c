@@ -25,7 +25,7 @@ struct copy {
     size_t bytes;
     uint64_t *barrier; /* NULL: no barrier is signaled */
     emu_block *block;
-    emu_lane *lane; /* number of an arrival */
+    emu_lane *lane; /* lane of an arrival */
 };
 
 static struct {

@@ -48,7 +48,7 @@ static struct {
     atomic_bool done;
     bool good;
     double moved_s; /* time of the last step that was seen */
-    uint64_t steps; /* number of steps until then */
+    uint64_t steps; /* number of steps at that time */
     const emu_kernel *kernel;
     mgl_device_launch arguments;
     unsigned blocks, threads;

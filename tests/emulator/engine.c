@@ -12,7 +12,7 @@
 
 enum {
     STEP_NS = 10,
-    TURNS = 64,             /* maximum consecutive collective operations of a warp */
+    TURNS = 64,             /* maximum consecutive collective operations of a warp in one turn */
     PAUSE_CHANCE = 8,       /* preemption: one in this many accesses; every access of a slow warp */
     COPY_CHANCE = 16,       /* one in this many steps lands a copy */
     LOOK_CHANCE = 32,       /* one in this many steps wakes a warp spuriously */
@@ -35,7 +35,7 @@ static struct {
     size_t count, used;
 } stacks;
 static bool deadlock_expected, uneven;
-static uint64_t seed_at_hand; /* seed of emu_seed */
+static uint64_t seed_at_hand; /* seed set by emu_seed */
 
 /* xorshift64* (Vigna 2016) */
 uint32_t emu_random(void)

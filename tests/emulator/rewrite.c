@@ -13,13 +13,13 @@
 
 enum { MOST_OPERANDS = 48, MOST_TEMPLATE = 2048, MOST_NAME = 200, MOST_WORD = 400 };
 
-struct piece { /* end of the text */
+struct piece { /* a piece of the text */
     const char *at;
     size_t length;
 };
 
 struct rewriter {
-    const char *name, *text; /* name of the source */
+    const char *name, *text; /* name and text of the source */
     const char *at;          /* the next character */
     const char *known;       /* the text of device/ptx.h */
     FILE *out;

@@ -31,7 +31,7 @@ typedef struct emu_lane {
     struct emu_warp *warp;
     emu_lane_state state;
     int number;        /* index in its warp */
-    const void *frame; /* saved stack position: the frame of an engine function */
+    const void *frame; /* frame of an engine function, where it left its stack */
     const void *pc;    /* address at which a signal stopped it; else NULL */
     /* EMU_MEETING */
     emu_meeting meeting;
@@ -62,9 +62,9 @@ typedef struct emu_operand {
 } emu_operand;
 
 enum {
-    EMU_MOST_PRODUCTS = 64, /* products of a warp before it waits */
+    EMU_MOST_PRODUCTS = 64, /* maximum products of a warp before it waits */
     EMU_WARPS_OF_GROUP = 4, /* warps of a warpgroup */
-    EMU_MOST_AHEAD = 256    /* number of waits by which one warp may be ahead of another */
+    EMU_MOST_AHEAD = 256    /* maximum number of waits by which one warp may be ahead of another */
 };
 
 typedef struct emu_warp {
@@ -76,11 +76,11 @@ typedef struct emu_warp {
     int meeting;    /* lanes that wait for the others */
     int asleep;     /* lanes */
     int turns;      /* collective operations left before another warp runs */
-    bool queued;    /* position in the list of runnable warps */
+    bool queued;    /* in the list of runnable warps */
     /* products that it has not waited for; of them, the committed ones */
     emu_operand products[EMU_MOST_PRODUCTS];
     int product_count, committed;
-    bool fenced; /* since its last wait */
+    bool fenced; /* executed a fence since its last wait */
     /* hash of all its products at each wait, which must be equal in a warpgroup */
     uint64_t multiplied, multiplied_at[EMU_MOST_AHEAD], waits;
     bool slow; /* slower than other warps of its block (emu_uneven) */
@@ -100,8 +100,8 @@ typedef struct emu_engine {
     const emu_kernel *kernel;
     const void *launch; /* the kernel's argument */
     emu_block *blocks;
-    emu_warp *warps; /* lanes of all blocks that have not ended */
-    emu_lane *lanes; /* of all warps */
+    emu_warp *warps; /* warps of all blocks */
+    emu_lane *lanes; /* lanes of all warps */
     int block_count, warp_count, warps_of_block;
     size_t shared_bytes;
     emu_warp **queue; /* runnable warps, in no order */

@@ -68,7 +68,7 @@ static float spread(void)
 
 enum {
     NORMAL,   /* like a model's */
-    NARROW,   /* the smallest bins contain all values */
+    NARROW,   /* the smallest bins are as wide as the whole range */
     PEAKED,   /* some far above the others */
     TIED,     /* few values */
     EQUAL,    /* one value */
@@ -307,7 +307,7 @@ START_TEST(draws_are_those_of_the_sampler)
     }
     run(s, &(struct draw_block){logits, sequences, keys, random, parts, (int)part_count, drawn,
                                 s->draws});
-    int asked = 0, guessed = 0; /* share of rows like a model's, cut by top-p alone */
+    int asked = 0, guessed = 0; /* counts over rows like a model's, cut by top-p alone */
     for (size_t i = 0; i < draws; i++) {
         uint32_t wanted[3];
         draw_plainly(logits + i * vocab, s->vocab, sequences + i * MGL_SEQUENCE_WORDS, keys[2 * i],

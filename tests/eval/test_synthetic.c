@@ -328,7 +328,7 @@ START_TEST(biases_are_centred_and_smaller_than_products)
     enum { WIDTH = 2048 };
     static const struct {
         const char *name;
-        double lo, hi; /* standard deviation */
+        double lo, hi; /* bounds of the standard deviation */
     } known[] = {{"model.layers.3.self_attn.q_proj.bias", 0.35, 0.71},
                  {"model.layers.3.self_attn.o_proj.bias", 0.35 / 5.66, 0.71 / 5.65},
                  {"model.layers.3.mlp.down_proj.bias", 0.35 / 5.66, 0.71 / 5.65}};

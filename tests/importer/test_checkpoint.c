@@ -178,7 +178,7 @@ END_TEST
 START_TEST(test_no_generation_config)
 {
     mgl_checkpoint *checkpoint = import_edited(REMOVE, "generation_config.json", NULL, NULL);
-    ck_assert_uint_eq(checkpoint->generation.end_count, 1); /* number of the value in config.json */
+    ck_assert_uint_eq(checkpoint->generation.end_count, 1); /* from config.json */
     ck_assert_int_eq(checkpoint->generation.end_tokens[0], 2);
     ck_assert(!checkpoint->generation.do_sample);
     mgl_checkpoint_close(checkpoint);

@@ -300,7 +300,7 @@ static int attended(const struct bench *b, const mgl_task *t, int r, int h, int6
         int splits = (int)b->program->buffers[out(b, t, 0)->buffer].extents[0].count;
         int split = (int)out(b, t, 0)->ranges[0].lo;
         int used = splits, place = split;
-        if (b->program->limits.share) { /* at most this many positions for each split in use */
+        if (b->program->limits.share) { /* each split in use has at most this number of positions */
             for (used = 1; used < splits && used * b->program->limits.share < first;)
                 used++;
             place = split == splits - 1 ? used - 1 : split;
@@ -586,7 +586,7 @@ START_TEST(sample_decides)
         logits[i] = random_float() * 3.0f;
     for (int i = 0; i < parts; i++) {
         values[parts + i] = 2.0f;
-        ids[parts + 1 + i] = 40 - i; /* one more for each row: the drawn token */
+        ids[parts + 1 + i] = 40 - i; /* one more id for each row: the drawn token */
     }
     for (int r = 0; r < ROWS; r += ROWS - 1)
         for (int i = 0; i < parts; i++)

@@ -173,7 +173,7 @@ END_TEST
 /* Tokens received by a callback. */
 typedef struct heard {
     int32_t tokens[COUNT][CAPACITY];
-    size_t count[COUNT], all, most; /* most: stop at this number */
+    size_t count[COUNT], all, most; /* most: stop at this token; 0: never */
 } heard;
 
 static bool listen_to(void *user, size_t reply, int32_t token)

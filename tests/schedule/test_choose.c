@@ -553,7 +553,7 @@ static const struct {
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 0, 0, 1, 0},
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 291, 0, 1, 0},      /* 1.95 GB (1 - 1 / 32) per
                                                                     token, */
-    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 292, 0, 1, 128},    /* compared with 2^39 */
+    {&billion, "sm_90a:132", MGL_BF16, 0, 1, 292, 0, 1, 128},    /* fits 2^39 bytes */
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7439, 1, 128}, /* (1 - 1 / 32) 640 tokens, */
     {&billion, "sm_90a:132", MGL_BF16, 0, 1, 640, 7440, 1, 0},   /* one in 12 */
     {&billion, "sm_90a:132", MGL_BF16, 1, 1, 640, 0, 1, 0},      /* the config sets the rows */

@@ -19,7 +19,7 @@ START_TEST(building_keeps_order_and_runs)
         mgl_program_add_tensor(p, "w", "model.w", mgl_weight_format_of(MGL_F32), 2, 8, 8), 0);
     ck_assert_int_eq(mgl_program_add_buffer(p, &buffer), 0);
     name[0] = 'y';
-    ck_assert_str_eq(p->buffers[0].name, "x"); /* a copy of the list */
+    ck_assert_str_eq(p->buffers[0].name, "x"); /* the program has a copy of the name */
     ck_assert_int_eq(mgl_program_add_counter(p, "c"), 0);
     for (int q = 0; q < 3; q++) {
         ck_assert_int_eq(mgl_program_add_queue(p), q);

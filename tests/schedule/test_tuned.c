@@ -127,7 +127,7 @@ static mgl_tuned entry_of_family(const char *end)
 
 /* Forms of biases and norms of q and k in an entry. */
 static const struct {
-    const char *end; /* extras of the shape */
+    const char *end; /* end of the shape's text */
     bool any;
     unsigned extras;
 } families[] = {
@@ -566,7 +566,7 @@ START_TEST(what_is_installed_is_read)
     mgl_tuned_list list;
     mgl_text path = {0}, notes = {0};
     mgl_tuned entry = fitting_entry();
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS); /* creates the folders too */
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS); /* to test that the folders are created too */
     snprintf(wanted, sizeof wanted, "%s/megalith/tuned/even-4.json", root);
     for (int i = 0; i < 2; i++) { /* the second replaces the first */
         mgl_error err = {0};

@@ -24,9 +24,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_ARGUMENTS = 32, LARGEST = 1 << 28, RIGHTS = 0600 /* contents of the earlier output */ };
+enum {
+    MAX_ARGUMENTS = 32,
+    LARGEST = 1 << 28,
+    RIGHTS = 0600 /* RIGHTS: permissions of the earlier
+                     output */
+};
 
-#define LINK "link" /* a link to the output of a scenario */
+#define LINK "link" /* name of a link to a scenario's output */
 
 /* name, exit code, output in its folder or NULL, arguments; the inputs are one folder up. */
 #define SCENARIOS(X)                                                                               \

@@ -63,7 +63,7 @@ typedef struct scenario {
     int code; /* exit code without failures */
     const char *output, *line;
     bool json;
-    bool refused;   /* whether it prints a message without failures */
+    bool refused;   /* whether it is rejected with a message without failures */
     content answer; /* its answer, without varying parts */
     content file;   /* its output */
     uint64_t calls[MGL_FAIL_KIND_COUNT];

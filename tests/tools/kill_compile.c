@@ -29,7 +29,7 @@ enum {
     LARGEST = 1 << 30,
     PATHS = 64,
     WHOLE_EVERY = 10,
-    CAPACITY = 128, /* size of the file X; the earlier file has other contents */
+    CAPACITY = 128, /* capacity of file X's model; the earlier file has another one */
     EARLIER_CAPACITY = 64
 };
 

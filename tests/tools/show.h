@@ -17,7 +17,7 @@ void show_check(mgl_status status, const mgl_error *err);
 void show_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct show_limits {
-    double seconds; /* trials of the whole campaign; 0: no limit */
+    double seconds; /* limit for the whole campaign; 0: no limit */
     int64_t trials; /* likewise */
     double gain;    /* as in mgl_campaign_options */
     bool simulated; /* the runner */

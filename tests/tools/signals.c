@@ -62,10 +62,10 @@ enum { KINDS = sizeof numbers / sizeof *numbers };
 typedef struct settings {
     const char *megalith, *model;
     const char *device, *shape; /* shape: NULL: without bench */
-    const char *tokens;         /* options of run */
+    const char *tokens;         /* tokens of a run */
     const char *only;           /* a verb, or NULL */
     int moments;                /* moments of each verb and signal */
-    int texts;                  /* options of eval */
+    int texts;                  /* texts of eval */
     double limit;               /* seconds from signal to end */
     unsigned seed;
     char scratch[64];
@@ -232,7 +232,7 @@ typedef struct tally {
     int told;  /* ended with 128 + signal and the line */
     int early; /* ended by the signal's default action: the verb did not handle signals yet, or no
                   more */
-    int whole; /* had ended with 0, or ended with 0 */
+    int whole; /* had already ended, or ended with 0 */
     int wrong; /* anything else */
     stored made, before; /* trials of a campaign: by an undisturbed run; after the last run */
 } tally;

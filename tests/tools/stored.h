@@ -16,7 +16,7 @@ typedef struct stored {
     } trials[MOST_STORED]; /* (count) */
     int64_t count;
     bool found;   /* there is such a campaign */
-    bool killed;  /* its run was killed without a record */
+    bool killed;  /* its run was killed, and recorded no end */
     bool ordered; /* the numbers of its trials are 1, 2, ... */
 } stored;
 

@@ -20,10 +20,10 @@ struct store {
 struct queue {
     int epoch, task, signal;
     enum phase phase;
-    bool early_reads; /* phase of the plain inputs: before the flags */
+    bool early_reads; /* whether plain inputs are read before the flags */
     bool left;
     int polled;      /* number of inputs whose flags are checked */
-    uint64_t token;  /* values that enter read */
+    uint64_t token;  /* token that enter read */
     uint64_t *input; /* inputs of the current task */
     struct store *stores;
     int store_count; /* not yet visible */
@@ -37,8 +37,8 @@ struct machine {
     int *value, *total; /* (counters) */
     struct queue *queues;
     uint64_t token;
-    int epoch;              /* completed samples */
-    const mgl_task *sample; /* counts of a program with penalties; else NULL */
+    int epoch;              /* epoch: number of completed samples */
+    const mgl_task *sample; /* sample task of a program with penalties; else NULL */
 };
 
 static uint64_t mix(uint64_t h, uint64_t v)
@@ -441,13 +441,13 @@ static void run_task(struct machine *m, struct queue *q)
     case MGL_OP_CLEAR:
         run_clear(m, q);
         break;
-    case MGL_OP_EMBED_GAMMA: /* op of the second list, which this machine does not run */
+    case MGL_OP_EMBED_GAMMA: /* an op of the second list, which this machine does not run */
     case MGL_OP_LINEAR_ADD_GAMMA:
     case MGL_OP_RMS_LINEAR:
     case MGL_OP_RMS_SWIGLU:
     case MGL_OP_RMS_HEAD:
     case MGL_OP_ATTEND_ROWS:
-    case MGL_OP_DRAW: /* op of programs with several sequences, likewise */
+    case MGL_OP_DRAW: /* an op of programs with several sequences, not run either */
     case MGL_OP_COUNT:
         break;
     }

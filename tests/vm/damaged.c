@@ -14,7 +14,7 @@
 #include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 
-#define DEVICE_ARCH "sm_90a" /* architectures of the emulator, and of an H200 */
+#define DEVICE_ARCH "sm_90a" /* architecture of the emulator, and of an H200 */
 
 enum { SEQUENCES = 2, MOST_PROMPT = 40, MOST_NEW = 5, INTERLEAVINGS = 8, MOST_SEEDS = 200 };
 
@@ -31,7 +31,8 @@ struct damaged_base {
     mgl_vm_sequence sequences[SEQUENCES];
     mgl_vm_request request;
     int32_t tokens[SEQUENCES][MOST_NEW]; /* what it computes */
-    float *logits;                       /* (vocab) logits of the schedule that ran */
+    float *logits;                       /* (vocab) logits of the schedule that ran on the CPU
+                                            last */
     char (*keys)[MGL_SHA256_HEX];        /* (kernels) */
     int kernels;
 };

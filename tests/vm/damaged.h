@@ -33,9 +33,9 @@ typedef struct damaged_counts {
     int tried, unreadable, rejected, accepted;
     int unordered, shown;        /* rejected only for order, cover or clears; those that explore
                                     detects */
-    int of_variants;             /* rejected only for variants: MG124 */
+    int of_variants;             /* rejected only for variants: MG124 to MG129 */
     int with_variants;           /* accepted schedules with a variant */
-    int emulated;                /* accepted schedules that the CUDA machine */
+    int emulated;                /* accepted schedules that the CUDA machine ran */
     int for_cpus, refused;       /* accepted schedules that it does not run: of a CPU's target, and
                                     others */
     int kernels, without_kernel; /* kernels in use; accepted schedules beyond the limit of
@@ -43,7 +43,7 @@ typedef struct damaged_counts {
     int failed;                  /* accepted schedules on which explore, the CPU or the CUDA
                                     machine fails */
     int naming[MGL_VARIANT_COUNT];   /* accepted schedules with this variant */
-    int rejected_for[DAMAGED_CODES]; /* rejected schedules with that code among */
+    int rejected_for[DAMAGED_CODES]; /* rejected schedules with that code among others */
     int made[DAMAGES];               /* damages that changed the text */
 } damaged_counts;
 

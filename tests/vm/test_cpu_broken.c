@@ -29,7 +29,7 @@ START_TEST(a_missing_signal_ends_with_a_report)
     mgl_vm_request request = {.sequences = &sequence, .count = 1};
     ok(mgl_vm_open(program, graph, &options, &broken, &err), err);
     good = fixture_vm(right, graph, false);
-    /* the counter now has one signal per */
+    /* the counter now has one signal per epoch: a threshold of 2 is never met */
     ck_assert_int_eq(mgl_vm_run(broken, &request, &report, &err), MGL_WATCHDOG);
     ck_assert_ptr_nonnull(strstr(err.message, "queue 0, task "));
     ck_assert_ptr_nonnull(strstr(err.message, "waits for counter l0.qkv: expected 2, found 1"));

@@ -5,7 +5,7 @@
 #include "golden.h"
 #include "tests/sanitized.h"
 
-enum { TOGETHER = 4 }; /* texts per launch: a ragged */
+enum { TOGETHER = 4 }; /* texts per launch: a ragged batch */
 
 static void open_model(golden_model *m, const char *name, const fixture_options *options,
                        bool plain)

@@ -61,7 +61,7 @@ struct problem {
     int64_t groups, scale_bytes;    /* of a row group */
     char *tape;
     int32_t *place;
-    float *weights; /* (row groups * 8, width) the values */
+    float *weights; /* (row groups * 8, width) values on the tape */
     float *x;       /* (rows, width) */
     int rows;
 };

@@ -30,8 +30,8 @@ static mgl_paired_bench *paired_bench;
 static mgl_correctness_level levels[128];
 static const mgl_kernel_unit *unit;
 static size_t bytes;
-static unsigned char *memories[2], *damaged[3]; /* results for two poison patterns; of a
-                                                   candidate */
+static unsigned char *memories[2], *damaged[3]; /* correct results for two poison patterns; results
+                                                   of a candidate */
 static int32_t tokens[MGL_MAX_ROWS], other_tokens[MGL_MAX_ROWS];
 static unsigned char constants[MGL_SHA256_BYTES];
 static mgl_correctness_result found;

@@ -251,8 +251,8 @@ END_TEST
 static struct {
     int calls, sequences[4];
     int32_t other;       /* added to one token of the candidate's reply */
-    float gap;           /* log-probabilities of the two tokens under the default */
-    mgl_outcome outcome; /* the candidate's run */
+    float gap;           /* gap of the two tokens' log-probabilities under the default */
+    mgl_outcome outcome; /* outcome of the candidate's run */
 } decoding;
 
 static mgl_status decode(mgl_runner *self, const mgl_real_texts *texts, int program, int sequences,

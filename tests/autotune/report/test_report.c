@@ -17,8 +17,8 @@
 #include <time.h>
 
 enum { MOST_BYTES = 5 << 20, NIGHT = 10000, EVENING = NIGHT / 5 };
-static const double most_growth = 12; /* time ratio for five times the trials: 5 if linear, 25 if
-                                         quadratic */
+static const double most_growth = 12; /* maximum time ratio for five times the trials: 5 if linear,
+                                         25 if quadratic */
 
 static const char evil[] = "<script>alert(1)</script>\"'&\x1b[31m|x`y`\xE2\x80\xAE http://x.y @all";
 

@@ -149,7 +149,7 @@ START_TEST(a_floor_is_measured)
     ok(runner->floor(runner, SHORT, true, &us[1], &err));
     printf("floor: %.1f us, then %.1f us\n", us[0], us[1]);
     ck_assert_double_gt(us[1], 0);
-    ck_assert_double_le(us[1], us[0]); /* fraction of the fastest stream */
+    ck_assert_double_le(us[1], us[0]); /* not faster than the fastest stream */
     measure(SHORT, false);
 }
 END_TEST

@@ -24,7 +24,7 @@ typedef enum noise {
 const char *noise_name(noise kind);
 
 typedef struct simulator {
-    uint64_t seed; /* random state */
+    uint64_t seed; /* state of the random numbers */
     noise kind;
     double spread;
     double level; /* current drift, in units */

@@ -90,7 +90,7 @@ static struct {
     int measured, beside; /* measured candidates; those during whose measurement the proposer was
                              asked */
     int seen;             /* number of checks at the last measurement */
-    int fails_at;         /* number of the question that fails; 0: none */
+    int fails_at;         /* number of the question at which the proposer fails; 0: none */
 } watched;
 
 static void nap(void)

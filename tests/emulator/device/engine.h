@@ -77,7 +77,7 @@ bool emu_barrier_passed(uint64_t *barrier, unsigned parity);
 void emu_copy_bulk(void *to, const void *from, int bytes, uint64_t *barrier);
 void emu_copy_16(void *to, const void *from);
 void emu_copy_group(void);               /* closes a group of copies */
-void emu_copy_wait_groups(int count);    /* waits until all groups except the last `n` have
+void emu_copy_wait_groups(int count);    /* waits until all groups except the last `count` have
                                             landed */
 void emu_copy_wait(void);                /* waits until the thread's 16-byte copies have landed */
 void emu_copy_arrive(uint64_t *barrier); /* arrives at a barrier when they have landed */
@@ -98,17 +98,15 @@ __attribute__((noreturn, format(printf, 1, 2))) void emu_fail(const char *format
 /* Description of a kernel for the engine; each kernel defines `emu_the_kernel` (device/entry.h). */
 typedef struct emu_kernel {
     void (*run)(const void *launch); /* function of one thread */
-    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* prints a
-                                                                                     thread's
-                                                                                     task */
-    void (*describe_warp)(int warp, char *to, size_t length);                     /* prints a
-                                                                                     thread's
-                                                                                     role */
-    unsigned threads;                                                             /* warps of a
-                                                                                     block */
+    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* describes the
+                                                                                     block's
+                                                                                     tasks */
+    void (*describe_warp)(int warp, char *to, size_t length);                     /* describes a
+                                                                                     warp's role */
+    unsigned threads;                                                             /* of a block */
     bool copies;                 /* has bulk copies, which see old memory (views.c) */
     size_t own_bytes, own_limit; /* bytes of shared memory: used, and reserved for struct shared */
-    size_t ring_at, ring_end;    /* offset of the ring's `empty` barriers */
+    size_t ring_at, ring_end;    /* range of the ring's `empty` barriers */
 } emu_kernel;
 
 /* ---- kernels with independent blocks

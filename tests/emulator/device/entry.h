@@ -11,7 +11,7 @@ static void emu_run(const void *launch)
     megalith(*(const mgl_device_launch *)launch);
 }
 
-#undef MGL_NAMED_OPS /* all kinds of records have names here */
+#undef MGL_NAMED_OPS /* every op has a name here */
 
 /* The block's tasks: the previous, the current and the next. */
 static void emu_describe_block(const unsigned char *memory, char *to, size_t length)

@@ -12,7 +12,7 @@
 
 #include "device/cuda.h"
 
-typedef unsigned long long emu_policy; /* bytes of an L2 line */
+typedef unsigned long long emu_policy; /* cache policy of L2; ignored */
 
 /* The operand written as `_`. */
 static const int _ = 0;

@@ -47,7 +47,7 @@ static void need(mgl_status status, const char *what, const mgl_error *err)
 static struct {
     mgl_map *map;
     mgl_pool *pool;
-    const char *set; /* bytes of a vector */
+    const char *set; /* instruction set of the vectors */
     uint64_t sums[MGL_POOL_MAX_THREADS];
 } reader;
 

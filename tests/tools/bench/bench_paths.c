@@ -74,7 +74,7 @@ static struct {
     kernel kernels[MOST_KERNELS]; /* (kernel_count) */
     int kernel_count;
     double compile_s; /* all kernels */
-    int wrong;        /* failed variants and failed rows */
+    int wrong;        /* number of failed variants and rows */
     mgl_paired_bench_device facts;
     mgl_json_out out;
 } bench = {.device = "cuda", .target = "sm_90a:132", .tokens = 32, .seconds = 1.5};
@@ -89,7 +89,7 @@ static struct {
     float *wanted;    /* (batch, vocab) of the reference's last step */
     float *steps;     /* (3, batch, tokens): largest, chosen, norms */
     int32_t made[MGL_SIDES][MGL_MAX_ROWS * MOST_TOKENS];
-    int32_t fed[MGL_MAX_ROWS * MOST_TOKENS]; /* side of the reference */
+    int32_t fed[MGL_MAX_ROWS * MOST_TOKENS]; /* tokens that the reference was fed with */
     bool referred;
 } now;
 

@@ -34,7 +34,7 @@ enum {
     MAX_THREADS = 64,
     MAX_ROWS = 128,
     STREAM_BYTES = 512 << 20, /* bytes of a streamed tape */
-    SLICES = 32,              /* bytes of a slice */
+    SLICES = 32,              /* slices of the tape */
     PATTERN = 1 << 16,        /* weights, repeated */
     LARGE_PAGE = 2 << 20
 };
@@ -62,7 +62,7 @@ static void *allocate(size_t bytes)
 typedef struct problem {
     mgl_matrix w;
     int64_t inputs, outputs, groups;
-    int warps; /* positions of the blocks */
+    int warps; /* warps, which determine the positions of the blocks */
     char *tape;
     int32_t *place;
     size_t bytes; /* of the tape */
@@ -403,7 +403,7 @@ static void stream(int samples, int thread_count, bool mapped)
 
 /* ---- several rows ---------------------------------------------------------------------------- */
 
-enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 }; /* values of CBLAS */
+enum { ROW_MAJOR = 101, AS_IS = 111, TRANSPOSED = 112 }; /* constants of CBLAS */
 
 typedef void sgemm_fn(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                       const float *a, int lda, const float *b, int ldb, float beta, float *c,

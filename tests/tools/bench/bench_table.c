@@ -54,7 +54,7 @@ static void print_context(const mgl_json *json, const cJSON *row)
     derived |= by_run;
 }
 
-static const char *device; /* of the current file */
+static const char *device; /* device of the current file */
 
 /* Errors of the predictions so far. */
 static struct {

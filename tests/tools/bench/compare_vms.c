@@ -25,7 +25,7 @@
 enum { LONG_PROMPT = 64, MOST_LAUNCHES = 64 };
 
 struct options {
-    const char *model, *config; /* path of a ScheduleConfig; NULL: the default */
+    const char *model, *config; /* config: path of a ScheduleConfig; NULL: the default */
     mgl_dtype dtype;
     double gate;
     int tokens, launches;

@@ -40,7 +40,7 @@ typedef struct sums {
 typedef struct text {
     int32_t *ids; /* (count) owned */
     int count;
-    double nll; /* in f32, from the CPU machine */
+    double nll; /* negative log-likelihood in f32, from the CPU machine */
     sums of[READERS];
 } text;
 

@@ -28,7 +28,7 @@
 
 enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* rounds with each step size */ };
 #define FIRST_DEVICE "NVIDIA H200" /* device whose costs are the start for a new device */
-#define FIRST_ARCH   "sm_90a"      /* default of rows without the value */
+#define FIRST_ARCH   "sm_90a"      /* architecture of rows without one */
 #define LEAVING                                                                                    \
     1e-4 /* penalty of a change by a factor of e, relative to the mean square of                   \
             relative errors */
@@ -48,7 +48,7 @@ struct point {
     mgl_cost_load load;
     double measured; /* us */
     double before;   /* predicted with the costs as they are, us */
-    int layers;      /* shape of the model */
+    int layers;      /* layers of the model */
 };
 
 static struct {
@@ -57,7 +57,7 @@ static struct {
     double bytes, gbps; /* of the row that read most: bytes, and the stream's time */
     char device[128];   /* of all results */
     char arch[16];      /* and its architecture */
-    mgl_costs start;    /* error before the fit */
+    mgl_costs start;    /* costs before the fit */
 } all;
 
 static _Noreturn void stop(const mgl_error *err)

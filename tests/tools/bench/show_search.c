@@ -56,7 +56,7 @@ static mgl_store *store;
 typedef struct convergence {
     show_counts counts;
     double seconds, gain; /* gain: log ratio over the bad start, of all keeps */
-    int checks;           /* gain of the result over the default */
+    int checks;           /* checks of the result against the default */
     bool reached;         /* the last check reached it */
     mgl_trial last;       /* the last check; without pairs */
     char end[300];        /* why it ended */
@@ -178,7 +178,7 @@ static void check_found(const mgl_tune *tune, int seed, convergence *out)
     show_check(
         mgl_store_get_trial(store, tune->record.id, tune->record.incumbent, false, &found, &err),
         &err);
-    found.proposal.parent = 0; /* moves, which that campaign does not have */
+    found.proposal.parent = 0; /* the parent is a trial that the other campaign does not have */
     show_check(mgl_store_open(options.store, true, &store, &err), &err);
     do
         snprintf(name, sizeof name, "check-%s-%d-%d", options.proposer, seed, ++out->checks);
@@ -218,7 +218,7 @@ static void run_seed(int seed, double wanted, convergence *out)
     mgl_error err = {0};
     mgl_tune tune;
     char name[100], path[4096];
-    int64_t checked = 0; /* the trial of the last check */
+    int64_t checked = 0; /* number of the trial at the last check */
     double next = log1p(wanted) - near_gain;
     bool ended = false;
     snprintf(name, sizeof name, "search-%s-%d", options.proposer, seed);

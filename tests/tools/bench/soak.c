@@ -55,8 +55,8 @@ struct answer {
 /* A part that compares launches. */
 struct comparison {
     int generated, scored;            /* launches */
-    int tokens_differ, logits_differ; /* hash of the generated launch */
-    int scores_differ;                /* hash of the scored launch */
+    int tokens_differ, logits_differ; /* differences of generated launches */
+    int scores_differ;                /* differences of scored launches */
     int changes;                      /* launches whose results differ from the first launch's */
     uint64_t last;                    /* fingerprint of the first results; 0: none */
     double seconds;

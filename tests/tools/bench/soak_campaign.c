@@ -74,7 +74,7 @@ static struct {
     double seconds;
     int64_t calls;
 } spent[PART_COUNT];
-static bool proposing; /* calls by a proposer count as its own time */
+static bool proposing; /* set while a proposer runs: its calls count as its own time */
 
 static void add_time(enum part part, double began)
 {

@@ -22,10 +22,10 @@
 enum { UNTRACED, TRACED, WAYS, WARM_UPS = 3, MOST_TOKENS = 256 };
 
 struct options {
-    const char *model, *config; /* path of a ScheduleConfig; NULL: the default */
+    const char *model, *config; /* config: path of a ScheduleConfig; NULL: the default */
     mgl_dtype dtype;
     int tokens, samples;
-    double limit; /* limit of the ratio of medians */
+    double limit; /* maximum ratio of medians */
 };
 
 struct overhead {

@@ -16,7 +16,7 @@ void fill_prompt(int32_t *prompt, int count, int vocab, int seed);
 /* A model on both machines, with CHECK_CAPACITY positions; owns the graph. */
 struct pair {
     mgl_graph *graph;
-    mgl_program *program, *other; /* machine of the GPU, and of the CPU */
+    mgl_program *program, *other; /* program of the GPU, and of the CPU */
     mgl_vm *gpu, *cpu;
 };
 struct pair open_pair(mgl_graph *graph, const device_options *options);

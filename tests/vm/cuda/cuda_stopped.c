@@ -115,7 +115,7 @@ static void check_missing(const device_options *options, double most_s)
     int task = bad->task_count - 1;
     while (bad->tasks[task].op != MGL_OP_LINEAR_ADD)
         task--;
-    bad->tasks[task].out.count = 1; /* the copy operand of the last layer is */
+    bad->tasks[task].out.count = 1; /* the last layer's copy output is left out */
     mgl_vm *vm = open_unchecked(bad, graph);
     check_stopped(vm, prompt, 3, "words of x to be written", most_s);
     mgl_vm_close(vm);

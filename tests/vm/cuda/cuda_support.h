@@ -19,7 +19,7 @@ typedef struct device_options {
     int capacity, sequences, rows, splits;
     int second_rows;        /* rows of an epoch of the second list; 0: no second list */
     int gamma_scaled;       /* exchange of the second list: MGL_GAMMA_...; 0: chosen */
-    int warpgroups;         /* warpgroups of its products: MGL */
+    int warpgroups;         /* instructions of its products: MGL_WARPGROUPS_...; 0: chosen */
     int exchange;           /* MGL_EXCHANGE_... */
     int exchange_precision; /* 0: the default */
     int merge, share;

@@ -218,7 +218,7 @@ static int fake_copy_out(void *to, mgl_cu_address from, size_t bytes)
 static int fake_copy_within_async(mgl_cu_address to, mgl_cu_address from, size_t bytes,
                                   void *stream)
 {
-    ck_assert_ptr_null(stream); /* ordered after the clearing of memory */
+    ck_assert_ptr_null(stream); /* the default stream, so ordered after the clearing of memory */
     memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
     fake.moved += bytes;
     return bracketed();

@@ -14,24 +14,25 @@
 struct fake_driver {
     atomic_int calls;  /* from several threads while weights are uploaded */
     int fail_at;       /* the fail_at-th call from now fails; 0: none */
-    int failure;       /* with this error */
+    int failure;       /* result of the failing call */
     int abort_at;      /* the abort_at-th call from now sets `abort`; 0: none */
     atomic_int abort;  /* `abort` for the options of a machine */
-    atomic_bool hold;  /* the compiler waits while it is true; it continues when it is */
-    size_t free_bytes; /* compute capability of the device */
+    atomic_bool hold;  /* the compiler waits while this is true */
+    size_t free_bytes; /* free memory of the device */
     int sms, blocks;   /* multiprocessors; blocks each takes */
     int queries;       /* number of polls that return "not ready" */
     bool meet;         /* the compiler and the first copy of weights wait for each other */
     const char *arch;  /* architecture passed to the compiler */
-    atomic_int copies; /* copies of weights */
+    atomic_int copies; /* number of copies of weights */
     size_t moved;      /* bytes copied on the device */
     void (*kernel)(const mgl_device_launch *launch);
     mgl_device_launch launch;
-    int launches, contexts, allocations, modules, streams, events; /* allocations that exist */
+    int launches, contexts, allocations, modules, streams, events; /* number of launches, and of
+                                                                      existing objects */
 };
 
 extern struct fake_driver fake;
-extern atomic_int nvrtc_compiles; /* calls on other threads */
+extern atomic_int nvrtc_compiles; /* compilations, which run on their own threads */
 
 extern const mgl_cu fake_cu;
 extern const mgl_nvrtc fake_nvrtc;

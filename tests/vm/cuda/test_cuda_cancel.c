@@ -29,7 +29,7 @@ static struct {
     bool ends;       /* cancel at the first progress call of the kernel */
     int releases_at; /* release the compiler at this progress call of the kernel; 0: it was not
                         held */
-    int calls[3], last[3]; /* per stage: calls; calls with done */
+    int calls[3], last[3]; /* per stage: calls; calls with done == total */
     uint64_t done[3];
 } heard;
 
@@ -102,8 +102,8 @@ static mgl_status open_and_close(void)
 START_TEST(opening_ends_at_any_call_of_the_driver)
 {
     int interrupted = 0, late = 0;
-    setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an empty cache folder, so that the compiler is
-                                                      always asked */
+    setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an unusable cache folder, so that the compiler
+                                                      is always asked */
     for (int n = 1;; n++) {
         reset_fake();
         memset(&heard, 0, sizeof heard);

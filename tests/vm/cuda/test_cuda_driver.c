@@ -76,7 +76,7 @@ START_TEST(every_driver_call_may_fail)
         reset_fake();
         fake.fail_at = n;
         err.message[0] = 0;
-        setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an empty cache folder, so that the
+        setenv("MEGALITH_CACHE", "/dev/null/none", 1); /* an unusable cache folder, so that the
                                                           compiler is always asked */
         mgl_status status = open_vm(&vm, &err);
         if (!status)
@@ -277,7 +277,7 @@ static void check_marks(const mgl_device_launch *launch)
     }
 }
 
-static mgl_weights *uploaded; /* expected bytes of every tape */
+static mgl_weights *uploaded; /* weights that every tape must equal */
 
 static void check_tapes(const mgl_device_launch *launch)
 {

@@ -33,7 +33,7 @@ START_TEST(a_record_is_as_long_as_shared_memory_has_room)
     mgl_program *program = program_of_two();
     ok(mgl_cuda_check_program(program, &err), err);
     int counter = program->signals[0];
-    for (int i = 0; i < 20; i++) /* the last added task is the last */
+    for (int i = 0; i < 20; i++) /* the last added task is the last task of the last queue */
         mgl_program_add_wait(program, counter, 0);
     ok(mgl_cuda_check_program(program, &err), err);
     for (int i = 0; i < 60; i++)
@@ -584,7 +584,7 @@ END_TEST
 
 /* ---- clears ---------------------------------------------------------------------------------- */
 
-enum { BASE_SHIFT = 32 }; /* buffer i is at */
+enum { BASE_SHIFT = 32 }; /* buffer i is at (i + 1) << BASE_SHIFT */
 
 /* Marks the bytes that a region of `clear` covers, in one set, all rows. */
 static void mark_region(const mgl_program *program, const mgl_region *region, char *map)

@@ -7,7 +7,7 @@
 
 #include "tests/parts.h"
 
-enum { FIRST = GOLDEN_MODELS - 3 }; /* index in golden_names */
+enum { FIRST = GOLDEN_MODELS - 3 }; /* first of the tested models in golden_names */
 
 START_TEST(f32_is_hugging_face)
 {

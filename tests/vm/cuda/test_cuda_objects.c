@@ -27,7 +27,7 @@ enum { FAILED = 6, NONE = -1, ONE_TEXT = MGL_OBJECTS };
 static struct {
     int major, minor, linker_major, linker_minor;
     int bad;           /* the object that cannot be compiled */
-    int pause_ms;      /* seconds of a compilation */
+    int pause_ms;      /* duration of a compilation */
     bool refuses;      /* the linker rejects all input */
     atomic_int *abort; /* set by the first compilation; may be NULL */
 
@@ -214,7 +214,7 @@ static const mgl_jitlink linker = {
 
 static mgl_graph *graph;
 static mgl_program *program;
-static char folder[] = "/tmp/megalith-objects-XXXXXX"; /* key in the cache */
+static char folder[] = "/tmp/megalith-objects-XXXXXX"; /* folder of the cache */
 
 static const char *const kept[] = {"MEGALITH_CACHE", "XDG_CACHE_HOME", "HOME"};
 
@@ -316,7 +316,7 @@ START_TEST(what_is_said_of_a_bad_object_is_told)
     ck_assert_int_eq(compile_it(&image, NULL, &err), MGL_DEVICE);
     ck_assert_msg(strstr(err.message, "object 8 is bad"), "%s", err.message);
     ck_assert_int_eq(fake.links, 0);
-    ck_assert_int_le(fake.texts, 1); /* result of the minimal kernel */
+    ck_assert_int_le(fake.texts, 1); /* at most the minimal kernel that an exit needs */
     ck_assert_ptr_null(image.bytes);
 }
 END_TEST
@@ -405,7 +405,7 @@ START_TEST(what_was_linked_is_kept)
     ck_assert(!find(all));
     ck_assert(find(all));
     ck_assert_int_eq(fake.compiled, MGL_OBJECTS);
-    fake.linker_minor = 1; /* another linker gives another */
+    fake.linker_minor = 1; /* another linker gives another kernel */
     ck_assert(!find(all));
     remove_folder();
 }

@@ -177,7 +177,7 @@ static const struct {
     const mgl_geometry *geometry; /* NULL: program_apart */
     const char *target;
     device_options options;
-    bool shares; /* some queue has two attentions */
+    bool shares; /* some queue has two attentions at one place, */
     bool within; /* and some has one within a page */
 } past_shapes[] = {
     {&llama_1b, "sm_90a:132", {.dtype = MGL_BF16, .capacity = 8192, .rows = 1}, false, false},

@@ -24,7 +24,7 @@ static int wait_count, tokens[MGL_FEEDBACK_MOST_CALLS];
 static mgl_outcome outcomes[MGL_FEEDBACK_MOST_CALLS];
 static mgl_text requests[MGL_FEEDBACK_MOST_CALLS]; /* (calls) bodies */
 static mgl_text told;                              /* everything reported about the calls */
-static mgl_fixups fixups;                          /* the last call's parameters */
+static mgl_fixups fixups;                          /* fix-ups of the last call */
 
 /* ---- fixture --------------------------------------------------------------------------------- */
 

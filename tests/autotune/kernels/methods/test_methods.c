@@ -114,7 +114,7 @@ END_TEST
 
 /* ---- TritonForge ----------------------------------------------------------------------------- */
 
-static mgl_text request; /* parameters of the last call */
+static mgl_text request; /* request of the last call */
 
 static void on_call(void *user, const mgl_feedback_call *call)
 {

@@ -11,7 +11,8 @@
 static const char unit_text[] = "/* region: launch */\n/* region: macros */\n"
                                 "/* region: device */\nstart\n/* region: end */\n";
 static mgl_model_client *model_client;
-static mgl_text instructions[16], requests[64]; /* numbers of rounds and of calls */
+static mgl_text instructions[16], requests[64]; /* instructions of the rounds, requests of the
+                                                   calls */
 static int rounds, calls;
 static mgl_ruling rulings[16];
 static bool profiled;
