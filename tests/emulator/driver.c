@@ -56,8 +56,7 @@ static struct {
 } launch;
 static const char *missing = ""; /* name of an unsupported function that was called */
 
-/* ---- unsupported functions
- * -------------------------------------------------------------------- */
+/* ---- unsupported functions ------------------------------------------------------------------- */
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -370,8 +369,7 @@ static int pinned_address(mgl_cu_address *address, void *memory, unsigned flags)
     return 0;
 }
 
-/* ---- device, and calls without effect
- * ----------------------------------------------------------- */
+/* ---- device, and calls without effect -------------------------------------------------------- */
 
 static int init(unsigned flags)
 {

@@ -181,8 +181,7 @@ START_TEST(the_same_numbers_every_time)
 }
 END_TEST
 
-/* ---- dependence on the load
- * ------------------------------------------------------------------- */
+/* ---- dependence on the load ------------------------------------------------------------------ */
 
 START_TEST(more_rows_take_no_less)
 {

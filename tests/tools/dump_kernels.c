@@ -90,8 +90,7 @@ static struct {
     atomic_int complaints; /* objects whose warpgroup products are serialized */
 } at;
 
-/* ---- compiler output
- * --------------------------------------------------------------------------- */
+/* ---- compiler output ------------------------------------------------------------------------- */
 
 /* object: "", or "N." */
 static void write_file(const char *object, const char *ending, const char *bytes, size_t length)

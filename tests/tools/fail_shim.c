@@ -54,8 +54,7 @@ static struct {
 } ranges[MAX_RANGES];
 static size_t range_count;
 
-/* ---- selection of failures
- * -------------------------------------------------------------------- */
+/* ---- selection of failures ------------------------------------------------------------------- */
 
 static bool is_counted(const void *caller)
 {

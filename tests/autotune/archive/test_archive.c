@@ -318,8 +318,7 @@ START_TEST(other_manifest_has_no_version)
 }
 END_TEST
 
-/* ---- trials that contradict their pairs
- * ------------------------------------------------------- */
+/* ---- trials that contradict their pairs ------------------------------------------------------ */
 
 /* Forged facts of a kept trial, each with the error message that it must cause. */
 static void forge_outcome(mgl_trial *trial)

@@ -302,8 +302,7 @@ START_TEST(talks_go_as_written)
 }
 END_TEST
 
-/* ---- cases that need more than a transcript
- * --------------------------------------------------- */
+/* ---- cases that need more than a transcript -------------------------------------------------- */
 
 START_TEST(a_message_has_its_limit)
 {

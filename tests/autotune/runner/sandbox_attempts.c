@@ -357,8 +357,7 @@ const attempt attempts[] = {
 };
 const int attempt_count = sizeof attempts / sizeof *attempts;
 
-/* ---- permitted operations
- * --------------------------------------------------------------------- */
+/* ---- permitted operations -------------------------------------------------------------------- */
 
 static int keep_kernel(const attempt_place *place)
 {

@@ -88,8 +88,7 @@ static void run_sql(const char *sql)
     is_ok(mgl_store_execute(stores[0], sql, &err));
 }
 
-/* ---- trial numbers
- * ---------------------------------------------------------------------------- */
+/* ---- trial numbers --------------------------------------------------------------------------- */
 
 START_TEST(two_workers_take_different_numbers)
 {

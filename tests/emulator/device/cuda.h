@@ -164,8 +164,7 @@ static inline float __fdividef(float numerator, float denominator)
     return numerator / denominator;
 }
 
-/* ---- warp-level functions
- * --------------------------------------------------------------------- */
+/* ---- warp-level functions -------------------------------------------------------------------- */
 
 static inline uint64_t emu_meet_all(unsigned mask, emu_meeting kind, uint64_t value,
                                     int argument = 0)

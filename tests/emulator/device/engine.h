@@ -109,8 +109,7 @@ typedef struct emu_kernel {
     size_t ring_at, ring_end;    /* range of the ring's `empty` barriers */
 } emu_kernel;
 
-/* ---- kernels with independent blocks
- * ------------------------------------------------------------ */
+/* ---- kernels with independent blocks --------------------------------------------------------- */
 
 /* Index of the current block, and its number of threads. */
 typedef struct emu_grid {

@@ -25,8 +25,7 @@ static mgl_checkpoint *import(const char *folder)
     return checkpoint;
 }
 
-/* ---- the arithmetic of each layout -------------------------------------------------------------
- */
+/* ---- the arithmetic of each layout ----------------------------------------------------------- */
 
 /* The stored tensors of one matrix. */
 typedef struct matrix {
@@ -171,8 +170,7 @@ START_TEST(test_model)
 }
 END_TEST
 
-/* ---- the library's own numbers -----------------------------------------------------------------
- */
+/* ---- the library's own numbers --------------------------------------------------------------- */
 
 static const struct {
     const char *folder, *format;

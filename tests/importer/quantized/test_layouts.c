@@ -641,8 +641,7 @@ START_TEST(test_plain_head)
 }
 END_TEST
 
-/* ---- stored tensors decide --------------------------------------------------------------------
- */
+/* ---- stored tensors decide ------------------------------------------------------------------- */
 
 static recipe packed_recipe(const char *config)
 {

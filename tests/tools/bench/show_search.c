@@ -62,8 +62,7 @@ typedef struct convergence {
     char end[300];        /* why it ended */
 } convergence;
 
-/* ---- bad starting point
- * ------------------------------------------------------------------------ */
+/* ---- bad starting point ---------------------------------------------------------------------- */
 
 static void write_poor(mgl_schedule_config *poor)
 {

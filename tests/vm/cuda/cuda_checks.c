@@ -147,8 +147,7 @@ void check_sampling(int settings, int most)
     close_pair(&p);
 }
 
-/* ---- a conversation
- * --------------------------------------------------------------------------- */
+/* ---- a conversation -------------------------------------------------------------------------- */
 
 enum { SAID = 3 }; /* tokens of a reply */
 

@@ -115,8 +115,7 @@ START_TEST(the_form_is_fixed)
 }
 END_TEST
 
-/* ---- built-in sources
- * -------------------------------------------------------------------------- */
+/* ---- built-in sources ------------------------------------------------------------------------ */
 
 /* The canonical text has no comments outside of literals, and no empty lines. */
 static void check_clean(const char *name, const char *text)

@@ -612,8 +612,7 @@ START_TEST(what_the_machine_has_not_is_refused)
 }
 END_TEST
 
-/* ---- detection
- * --------------------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------- */
 
 START_TEST(the_probe_tells_what_there_is)
 {

@@ -161,8 +161,7 @@ START_TEST(past_counts_among_the_pages_of_all_epochs)
 }
 END_TEST
 
-/* ---- attention on the tape
- * ----------------------------------------------------------------------- */
+/* ---- attention on the tape ------------------------------------------------------------------- */
 
 enum { BASE_SHIFT = 32 };
 
