@@ -29,7 +29,7 @@ enum {
     LARGEST = 1 << 30,
     PATHS = 64,
     WHOLE_EVERY = 10,
-    CAPACITY = 128, /* capacity of file X's model; the earlier file has another one */
+    CAPACITY = 128, /* of the file X; the earlier file differs in it */
     EARLIER_CAPACITY = 64
 };
 

@@ -25,7 +25,7 @@ static mgl_pool *open_pool(int threads)
 
 struct tally {
     atomic_int done[ITEMS];
-    atomic_int busy[64]; /* counts of each worker */
+    atomic_int busy[64]; /* items in progress of each worker */
     atomic_int abort;
     size_t last; /* item that sets the abort; ITEMS: none */
     int threads;

@@ -98,11 +98,10 @@ __attribute__((noreturn, format(printf, 1, 2))) void emu_fail(const char *format
 /* Description of a kernel for the engine; each kernel defines `emu_the_kernel` (device/entry.h). */
 typedef struct emu_kernel {
     void (*run)(const void *launch); /* function of one thread */
-    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* describes the
-                                                                                     block's
-                                                                                     tasks */
-    void (*describe_warp)(int warp, char *to, size_t length);                     /* describes a
-                                                                                     warp's role */
+    void (*describe_block)(const unsigned char *shared, char *to, size_t length); /* tasks of a
+                                                                                     block */
+    void (*describe_warp)(int warp, char *to, size_t length);                     /* role of a
+                                                                                     warp */
     unsigned threads;                                                             /* of a block */
     bool copies;                 /* has bulk copies, which see old memory (views.c) */
     size_t own_bytes, own_limit; /* bytes of shared memory: used, and reserved for struct shared */
