@@ -405,7 +405,7 @@ static bool read_count(const char *text, int *to)
     return end != text && *end == 0 && value >= 0 && value <= 1 << 28;
 }
 
-/* Reads a numeric flag. */
+/* Reads the value of a flag. Returns whether flag and value are valid. */
 static bool read_flag(struct options *o, const char *flag, const char *value)
 {
     const struct {

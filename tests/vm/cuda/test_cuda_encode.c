@@ -464,7 +464,8 @@ START_TEST(waits_count_the_signals_of_both_lists)
 }
 END_TEST
 
-/* The loader cannot stream a segment that only one list has between its products. */
+/* In a program with a second list, no attention uses the ring: the loader streams the same pages
+ * for both lists, and keys and values of one list would not fit the other's code. */
 START_TEST(beside_a_second_list_no_attention_is_by_the_ring)
 {
     static const mgl_geometry heads = {256, 1, 4, 2, 96, 256, 120, 1e-5f};

@@ -458,7 +458,8 @@ START_TEST(what_was_left_is_kept_under_its_own_key)
 }
 END_TEST
 
-/* Threads per block, and so registers, and the objects that the program needs. */
+/* The key depends on the objects that the program needs, and on the threads of a block, which limit
+ * the registers. */
 START_TEST(other_objects_have_another_key)
 {
     use_folder();
