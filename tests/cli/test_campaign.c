@@ -71,7 +71,7 @@ START_TEST(a_killed_campaign_is_killed)
 END_TEST
 
 /* A proposal for a large model takes seconds without a check for signals: the signal ends the verb
- * during that work. No store was given. */
+ * during that work, and the store records nothing. */
 START_TEST(an_interrupted_campaign_is_paused)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

@@ -376,7 +376,7 @@ START_TEST(help_fits_40_columns)
 }
 END_TEST
 
-/* Also before the chat begins. */
+/* The help of the verb lists the commands, also before a chat begins. */
 START_TEST(help_of_the_verb_has_them)
 {
     command_result result = command_run("chat --help", NULL);
@@ -388,7 +388,7 @@ START_TEST(help_of_the_verb_has_them)
 }
 END_TEST
 
-/* Checks the number of messages in a file that /save wrote. */
+/* Reads the messages of a file that /save wrote, and checks their number. */
 static mgl_json read_saved(const char *path, int count)
 {
     mgl_json json = {0};

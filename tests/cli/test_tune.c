@@ -167,7 +167,8 @@ START_TEST(a_whole_sandbox_is_no_event)
 }
 END_TEST
 
-/* Reports times, or their absence, for its own kind of device. */
+/* A campaign continues only on its kind of device, because its times (or their absence) belong to
+ * that kind. */
 START_TEST(it_stays_on_its_kind_of_device)
 {
     const char *store = scratch_store("kind");
