@@ -178,7 +178,7 @@ int count_of(const mgl_program *p, mgl_op op)
     return n;
 }
 
-/* Checks the merges of a layer without queues of their own: each has at most the heads that the
+/* The number of merges of a layer without separate queues. Each merge has as many heads as the
  * warps merge at once (32 dimensions each), and at most those of a kv head. */
 static int merges_of(const mgl_program *p)
 {
