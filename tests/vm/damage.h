@@ -23,8 +23,9 @@ void schedule_text_free(schedule_text *text);
 /* Joins the parts to text; the caller clears `to`. */
 void schedule_text_print(const schedule_text *text, mgl_text *to);
 
-/* Groups of damages: the tasks and their order, or the variants of tasks and their conditions. */
-typedef enum damage_kind { DAMAGE_WORK, DAMAGE_VARIANTS } damage_kind;
+/* Groups of damages: the tasks and their order, the variants of tasks and their conditions, or the
+ * weight formats of tensors. */
+typedef enum damage_kind { DAMAGE_WORK, DAMAGE_VARIANTS, DAMAGE_FORMATS } damage_kind;
 
 /* The damages of damage.def, by number. */
 enum {

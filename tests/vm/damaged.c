@@ -11,6 +11,7 @@
 #include "schedule/variants.h"
 #include "tests/vm/cuda/mirror.h"
 #include "tests/vm/explore/explore.h"
+#include "tests/vm/scaled_model.h"
 #include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 
@@ -396,8 +397,10 @@ static const char *damage_once(const damaged_base *base, schedule_text *damaged,
                                bool *reshaped, mgl_text *text, damaged_counts *counts)
 {
     mgl_text after = {0};
-    damage_kind kind =
-        damage_draw(random, 4) < base->recipe.variants ? DAMAGE_VARIANTS : DAMAGE_WORK;
+    const bool quantized = mgl_weight_format_is_scaled(base->recipe.quantized);
+    damage_kind kind = quantized && damage_draw(random, 2)              ? DAMAGE_FORMATS
+                       : damage_draw(random, 4) < base->recipe.variants ? DAMAGE_VARIANTS
+                                                                        : DAMAGE_WORK;
     int damage = schedule_text_damage(damaged, kind, random, reshaped);
     schedule_text_print(damaged, &after);
     counts->made[damage] += strcmp(text->bytes, after.bytes) != 0;
@@ -495,6 +498,8 @@ static mgl_program *find_model(damaged_base *base)
     for (unsigned seed = 31; seed < 31 + MOST_SEEDS; seed++) {
         base->graph = random_family(r->model, r->options.extras, r->options.capacity, seed % 2,
                                     r->options.dtype, seed);
+        if (mgl_weight_format_is_scaled(r->quantized))
+            quantize_matrices(base->graph, r->quantized, true, false);
         mgl_program *program = program_for(base->graph, r->target, &r->options);
         if (r->mirrored)
             mirror_list(program, r->mirrored);

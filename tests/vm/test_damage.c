@@ -30,80 +30,107 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
 
 /* Prompts in epochs of four rows and fewer, then single rows: five epochs, so that both sets are
  * used twice and more. */
-#define BASE(model, queues, split, type)                                                           \
+#define BASE(shape, queues, split, type)                                                           \
     {                                                                                              \
-        model, "cpu:" queues,                                                                      \
-            {.dtype = type,                                                                        \
-             .splits = split,                                                                      \
-             .rows = 4,                                                                            \
-             .sequences = 2,                                                                       \
-             .capacity = 10,                                                                       \
-             .exchange = MGL_EXCHANGE_FLAGS},                                                      \
-            5, 0, 0                                                                                \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = type,                                                                 \
+                    .splits = split,                                                               \
+                    .rows = 4,                                                                     \
+                    .sequences = 2,                                                                \
+                    .capacity = 10,                                                                \
+                    .exchange = MGL_EXCHANGE_FLAGS},                                               \
+        .prompt = 5                                                                                \
     }
 /* Splits that o merges; every two positions, one more split is used. */
-#define MERGED(model, queues, split, type, edges)                                                  \
+#define MERGED(shape, queues, split, type, edges)                                                  \
     {                                                                                              \
-        model, "cpu:" queues,                                                                      \
-            {.dtype = type,                                                                        \
-             .splits = split,                                                                      \
-             .merge = MGL_MERGE_IN_O,                                                              \
-             .share = 2,                                                                           \
-             .rows = 4,                                                                            \
-             .sequences = 2,                                                                       \
-             .capacity = 10,                                                                       \
-             .exchange = MGL_EXCHANGE_##edges},                                                    \
-            5, 0, 0                                                                                \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = type,                                                                 \
+                    .splits = split,                                                               \
+                    .merge = MGL_MERGE_IN_O,                                                       \
+                    .share = 2,                                                                    \
+                    .rows = 4,                                                                     \
+                    .sequences = 2,                                                                \
+                    .capacity = 10,                                                                \
+                    .exchange = MGL_EXCHANGE_##edges},                                             \
+        .prompt = 5                                                                                \
     }
 /* Both lists: prompts in epochs of six rows, or fewer, then of one or two. */
-#define LISTS(model, queues, few, edges, type, weighs)                                             \
+#define LISTS(shape, queues, few, edges, type, weighs)                                             \
     {                                                                                              \
-        model, "cpu:" queues,                                                                      \
-            {.dtype = type,                                                                        \
-             .rows = few,                                                                          \
-             .gamma_scaled = MGL_GAMMA_##weighs,                                                   \
-             .second_rows = 6,                                                                     \
-             .sequences = 2,                                                                       \
-             .capacity = 10,                                                                       \
-             .exchange = MGL_EXCHANGE_##edges},                                                    \
-            5, 0, 0                                                                                \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = type,                                                                 \
+                    .rows = few,                                                                   \
+                    .gamma_scaled = MGL_GAMMA_##weighs,                                            \
+                    .second_rows = 6,                                                              \
+                    .sequences = 2,                                                                \
+                    .capacity = 10,                                                                \
+                    .exchange = MGL_EXCHANGE_##edges},                                             \
+        .prompt = 5                                                                                \
     }
 /* With flags in the second list too: four epochs of it and three of the first, so that sets of
  * both are used again. */
-#define MIRROR(model, queues, split, merges, sets)                                                 \
+#define MIRROR(shape, queues, split, merges, sets)                                                 \
     {                                                                                              \
-        model, "cpu:" queues,                                                                      \
-            {.dtype = MGL_F32,                                                                     \
-             .splits = split,                                                                      \
-             .rows = 1,                                                                            \
-             .second_rows = 4,                                                                     \
-             .sequences = 1,                                                                       \
-             .capacity = 20,                                                                       \
-             .merge = MGL_MERGE_##merges,                                                          \
-             .exchange = MGL_EXCHANGE_FLAGS},                                                      \
-            15, 0, sets                                                                            \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = MGL_F32,                                                              \
+                    .splits = split,                                                               \
+                    .rows = 1,                                                                     \
+                    .second_rows = 4,                                                              \
+                    .sequences = 1,                                                                \
+                    .capacity = 20,                                                                \
+                    .merge = MGL_MERGE_##merges,                                                   \
+                    .exchange = MGL_EXCHANGE_FLAGS},                                               \
+        .prompt = 15, .mirrored = sets                                                             \
     }
-static const damaged_recipe bases[] = {BASE(&one_layer, "2", 1, MGL_F32),
-                                       BASE(&one_layer, "3", 1, MGL_BF16),
-                                       BASE(&one_layer, "4", 1, MGL_F32),
-                                       BASE(&one_layer, "2", 2, MGL_F32),
-                                       BASE(&one_layer, "3", 3, MGL_F32),
-                                       BASE(&two_heads, "3", 1, MGL_F32),
-                                       BASE(&two_heads, "4", 2, MGL_BF16),
-                                       BASE(&tiny_model, "2", 1, MGL_F32),
-                                       LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, NO),
-                                       LISTS(&one_layer, "3", 2, COUNTERS, MGL_F32, NO),
-                                       LISTS(&two_heads, "4", 2, FLAGS, MGL_F32, NO),
-                                       LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, YES),
-                                       LISTS(&one_layer, "3", 2, COUNTERS, MGL_BF16, YES),
-                                       LISTS(&in_pages, "4", 2, FLAGS, MGL_BF16, YES),
-                                       LISTS(&tiny_model, "3", 2, COUNTERS, MGL_F32, YES),
-                                       MIRROR(&one_layer, "2", 1, TASKS, 2),
-                                       MIRROR(&one_layer, "3", 2, IN_O, 3),
-                                       MIRROR(&two_heads, "2", 1, TASKS, 3),
-                                       MERGED(&one_layer, "2", 2, MGL_F32, FLAGS),
-                                       MERGED(&two_heads, "3", 3, MGL_BF16, FLAGS),
-                                       MERGED(&one_layer, "3", 2, MGL_F32, COUNTERS)};
+/* Of quantized matrices, with flags; and with two lists. */
+#define QUANTIZED(shape, queues, second, type, ...)                                                \
+    {                                                                                              \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = type,                                                                 \
+                    .rows = second ? 2 : 4,                                                        \
+                    .second_rows = second,                                                         \
+                    .sequences = 2,                                                                \
+                    .capacity = 10,                                                                \
+                    .exchange = MGL_EXCHANGE_FLAGS},                                               \
+        .prompt = 5, .quantized = __VA_ARGS__                                                      \
+    }
+#define BY_ROW(type_code, type)                                                                    \
+    {                                                                                              \
+        .code = MGL_CODE_##type_code, .scales = MGL_##type, .group_rows = 1                        \
+    }
+#define BY_GROUP(type_code, type, columns, points)                                                 \
+    {                                                                                              \
+        .code = MGL_CODE_##type_code, .scales = MGL_##type, .group = columns, .group_rows = 1,     \
+        .zeros = points                                                                            \
+    }
+static const damaged_recipe bases[] = {
+    BASE(&one_layer, "2", 1, MGL_F32),
+    BASE(&one_layer, "3", 1, MGL_BF16),
+    BASE(&one_layer, "4", 1, MGL_F32),
+    BASE(&one_layer, "2", 2, MGL_F32),
+    BASE(&one_layer, "3", 3, MGL_F32),
+    BASE(&two_heads, "3", 1, MGL_F32),
+    BASE(&two_heads, "4", 2, MGL_BF16),
+    BASE(&tiny_model, "2", 1, MGL_F32),
+    LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, NO),
+    LISTS(&one_layer, "3", 2, COUNTERS, MGL_F32, NO),
+    LISTS(&two_heads, "4", 2, FLAGS, MGL_F32, NO),
+    LISTS(&one_layer, "2", 2, FLAGS, MGL_F32, YES),
+    LISTS(&one_layer, "3", 2, COUNTERS, MGL_BF16, YES),
+    LISTS(&in_pages, "4", 2, FLAGS, MGL_BF16, YES),
+    LISTS(&tiny_model, "3", 2, COUNTERS, MGL_F32, YES),
+    MIRROR(&one_layer, "2", 1, TASKS, 2),
+    MIRROR(&one_layer, "3", 2, IN_O, 3),
+    MIRROR(&two_heads, "2", 1, TASKS, 3),
+    MERGED(&one_layer, "2", 2, MGL_F32, FLAGS),
+    MERGED(&two_heads, "3", 3, MGL_BF16, FLAGS),
+    MERGED(&one_layer, "3", 2, MGL_F32, COUNTERS),
+    QUANTIZED(&one_layer, "2", 0, MGL_F32, BY_ROW(INT8, F32)),
+    QUANTIZED(&two_heads, "3", 0, MGL_BF16, BY_ROW(E4M3, BF16)),
+    QUANTIZED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 32, false)),
+    QUANTIZED(&two_heads, "2", 6, MGL_F32, BY_GROUP(INT8, F16, 16, true)),
+    QUANTIZED(&one_layer, "3", 6, MGL_F32, BY_ROW(INT8, BF16))};
 enum { BASES = sizeof bases / sizeof *bases };
 
 static int only_base = -1, only_round = -1, all_rounds = ROUNDS;
@@ -152,21 +179,24 @@ START_TEST(accepted_with_variants_is_good)
 }
 END_TEST
 
-/* Cases: a schedule with flags in both lists, one with variants and norms, and one with splits that
- * only some rows have. */
+/* Cases: a schedule with flags in both lists, one with row factors, one with variants and norms, and
+ * one with splits that only some rows have. */
 START_TEST(all_damages_are_made)
 {
-    enum { FLAGS_IN_BOTH = 15 };
+    enum { FLAGS_IN_BOTH = 15, FACTORS = 21 };
     static const int varied[] = {10, 16};
     if (only_base >= 0)
         return;
-    damaged_counts counts[3] = {judge_rounds(&bases[FLAGS_IN_BOTH], FLAGS_IN_BOTH, MADE_ROUNDS)};
+    damaged_counts counts[4] = {judge_rounds(&bases[FLAGS_IN_BOTH], FLAGS_IN_BOTH, MADE_ROUNDS)};
+    counts[3] = judge_rounds(&bases[FACTORS], FACTORS, VARIED_ROUNDS);
     for (int i = 0; i < 2; i++) {
         damaged_recipe recipe = damaged_draw((uint64_t)varied[i]);
         counts[1 + i] = judge_rounds(&recipe, BASES + varied[i], VARIED_ROUNDS);
     }
     for (int damage = 0; damage < DAMAGES; damage++)
-        ck_assert_msg(counts[0].made[damage] + counts[1].made[damage] + counts[2].made[damage] > 0,
+        ck_assert_msg(counts[0].made[damage] + counts[1].made[damage] + counts[2].made[damage] +
+                              counts[3].made[damage] >
+                          0,
                       "%s", damage_name(damage));
 }
 END_TEST

@@ -5,7 +5,7 @@
  * factors multiply the outputs, so that they are near. The reference ops, a text form, a second
  * list, and the validator's MG711.
  */
-#include "fixture.h"
+#include "scaled_model.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,89 +26,8 @@ static const mgl_weight_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats, CAPACITY = 48, PROMPT = 9, TOKENS = 12 };
 
-/* ---- a quantized model ---------------------------------------------------------------------- */
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t z = a * UINT64_C(0x9E3779B97F4A7C15) + b;
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
-/* The scale of a group, exact in the format's dtype. */
-static float scale_of(mgl_weight_format f, int tensor, int64_t row, int64_t group)
-{
-    const int64_t of = f.group_rows ? row / f.group_rows : 0;
-    const float drawn =
-        (float)(mix((uint64_t)tensor + 77, (uint64_t)(of * 4096 + group)) % 256 + 256) *
-        (f.code == MGL_CODE_INT8   ? 4e-6f
-         : f.code == MGL_CODE_INT4 ? 6e-5f
-                                   : 5e-6f);
-    char stored[4];
-    float scale;
-    mgl_convert(stored, f.scales, &drawn, MGL_F32, 1);
-    mgl_convert(&scale, MGL_F32, stored, f.scales, 1);
-    return scale;
-}
-
-static int code_of(mgl_weight_format f, int tensor, int64_t row, int64_t column)
-{
-    const int bits = mgl_weight_code_get(f.code)->bits;
-    int code = (int)(mix((uint64_t)tensor, (uint64_t)(row * 100003 + column)) % (1u << bits));
-    return f.code == MGL_CODE_E4M3 && (code & 127) == 127 ? code ^ 1 : code; /* no NaN */
-}
-
-static int zero_of(mgl_weight_format f, int tensor, int64_t row, int64_t group)
-{
-    const int usual = mgl_weight_code_zero(f.code);
-    return f.zeros ? usual + (int)(mix((uint64_t)tensor, (uint64_t)(row * 64 + group)) % 5) - 2
-                   : usual;
-}
-
-static mgl_status read_codes(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
-                             const mgl_quantized_rows *to, mgl_error *err)
-{
-    const mgl_tensor *t = &graph->tensors[tensor];
-    const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
-    (void)err;
-    for (int64_t r = 0; r < count; r++) {
-        for (int64_t k = 0; k < t->cols; k++)
-            to->codes[r * t->cols + k] = (uint8_t)code_of(t->quantized, tensor, row + r, k);
-        for (int64_t g = 0; g < groups; g++) {
-            to->scales[r * groups + g] = scale_of(t->quantized, tensor, row + r, g);
-            if (to->zeros)
-                to->zeros[r * groups + g] = (uint8_t)zero_of(t->quantized, tensor, row + r, g);
-        }
-    }
-    return MGL_OK;
-}
-
-static mgl_weight_format read_format; /* of the decoded model, which does not show it */
-static mgl_tensor_read_fn *read_random;
-static bool decodes_embedding;
-
-/* Decodes a quantized tensor; other tensors are random. */
-static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
-                               void *to, mgl_error *err)
-{
-    const mgl_tensor *t = &graph->tensors[tensor];
-    float *at = to;
-    if (t->rank != 2 || (!decodes_embedding && !strcmp(t->name, MGL_TENSOR_EMBEDDING)))
-        return read_random(graph, tensor, row, count, to, err);
-    for (int64_t r = row; r < row + count; r++)
-        for (int64_t k = 0; k < t->cols; k++) {
-            const int64_t group = read_format.group ? k / read_format.group : 0;
-            *at++ = mgl_weight_code_number(read_format.code,
-                                           (unsigned)code_of(read_format, tensor, r, k),
-                                           zero_of(read_format, tensor, r, group)) *
-                    scale_of(read_format, tensor, r, group);
-        }
-    return MGL_OK;
-}
-
 /* A model in f32, whose matrices are quantized, or have the decoded values. */
-static mgl_graph *open_model(mgl_weight_format format, bool quantized)
+static mgl_graph *open_model(mgl_weight_format format, bool quantized, bool embedding)
 {
     static const mgl_geometry geometry = {.hidden = 72,
                                           .layers = 2,
@@ -119,14 +38,7 @@ static mgl_graph *open_model(mgl_weight_format format, bool quantized)
                                           .vocab = 83,
                                           .eps = 1e-5f};
     mgl_graph *graph = random_family(&geometry, MGL_EXTRA_QKV_BIAS, CAPACITY, false, MGL_F32, 5);
-    read_random = graph->read != read_decoded ? graph->read : read_random;
-    read_format = format;
-    graph->read = read_decoded;
-    graph->read_codes = read_codes;
-    for (int i = 0; i < graph->tensor_count && quantized; i++)
-        if (graph->tensors[i].rank == 2 &&
-            strcmp(graph->tensors[i].name, MGL_TENSOR_EMBEDDING) != 0)
-            graph->tensors[i].quantized = format;
+    quantize_matrices(graph, format, quantized, embedding);
     return graph;
 }
 
@@ -162,7 +74,7 @@ enum { VOCAB = 83 };
 
 static void compare(const fixture_options *options, mgl_weight_format format, bool plain)
 {
-    mgl_graph *graph = open_model(format, true), *decoded = open_model(format, false);
+    mgl_graph *graph = open_model(format, true, false), *decoded = open_model(format, false, false);
     mgl_program *program = fixture_program(graph, options);
     mgl_program *other = fixture_program(decoded, options);
     float logits[VOCAB], wanted[VOCAB];
@@ -204,11 +116,9 @@ END_TEST
 /* A quantized embedding is decoded to f32, and a tied head is quantized all the same. */
 START_TEST(an_embedding_may_be_quantized)
 {
-    mgl_graph *graph = open_model(formats[_i], true), *decoded = open_model(formats[_i], false);
-    const int table = mgl_graph_find_tensor(graph, MGL_TENSOR_EMBEDDING);
+    mgl_graph *graph = open_model(formats[_i], true, true);
+    mgl_graph *decoded = open_model(formats[_i], false, true);
     const mgl_dtype dtypes[] = {MGL_F32, MGL_BF16};
-    graph->tensors[table].quantized = formats[_i];
-    decodes_embedding = true;
     for (int i = 0; i < 2; i++) {
         const fixture_options options = {.queues = 2, .dtype = dtypes[i]};
         mgl_program *program = fixture_program(graph, &options);
@@ -225,7 +135,6 @@ START_TEST(an_embedding_may_be_quantized)
         }
         mgl_program_free(program);
     }
-    decodes_embedding = false;
     mgl_graph_free(graph);
     mgl_graph_free(decoded);
 }
@@ -234,7 +143,7 @@ END_TEST
 /* Unscaled weights have the program's dtype, as before. */
 START_TEST(unscaled_weights_are_converted)
 {
-    mgl_graph *graph = open_model(formats[0], false);
+    mgl_graph *graph = open_model(formats[0], false, false);
     mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = MGL_BF16});
     for (int i = 0; i < program->tensor_count; i++)
         ck_assert(program->tensors[i].rank != 2 ||
@@ -247,7 +156,7 @@ END_TEST
 /* Activations and cache have the program's dtype, the weights their own format. */
 START_TEST(the_dtype_is_that_of_activations)
 {
-    mgl_graph *graph = open_model(formats[_i], true);
+    mgl_graph *graph = open_model(formats[_i], true, false);
     mgl_program *program =
         fixture_program(graph, &(fixture_options){.queues = 2, .dtype = MGL_BF16});
     float logits[VOCAB];
@@ -265,7 +174,7 @@ END_TEST
 START_TEST(the_text_form_keeps_the_format)
 {
     mgl_error err;
-    mgl_graph *graph = open_model(formats[_i], true);
+    mgl_graph *graph = open_model(formats[_i], true, false);
     mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = MGL_F32}), *back;
     mgl_text text = {0};
     mgl_schedule_print(program, &text);
@@ -309,7 +218,7 @@ START_TEST(another_format_is_another_meaning)
 {
     const mgl_weight_format int4 = formats[3];
     mgl_weight_format other = int4;
-    mgl_graph *graph = open_model(int4, true), *decoded = open_model(int4, false);
+    mgl_graph *graph = open_model(int4, true, false), *decoded = open_model(int4, false, false);
     ck_assert(!rejects(graph, graph, int4, 711));
     other.scales = MGL_F16; /* of the same bytes on the tape */
     ck_assert(rejects(graph, graph, other, 711));
@@ -324,7 +233,7 @@ START_TEST(row_factors_need_their_buffer)
 {
     mgl_error err;
     mgl_verdict verdict;
-    mgl_graph *graph = open_model(formats[0], true);
+    mgl_graph *graph = open_model(formats[0], true, false);
     mgl_program *program = fixture_program(graph, &(fixture_options){.dtype = MGL_F32});
     mgl_program_tensor *t = &program->tensors[program->segments[0].tensor];
     ck_assert_int_ge(t->factors, 0);
