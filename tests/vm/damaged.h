@@ -24,8 +24,8 @@ typedef struct damaged_recipe {
     int variants; /* this number of 4 damages are of variants */
     int mirrored; /* the second list is a mirror with this number of sets (mirror.h); 0: it is
                      not */
-    mgl_weight_format quantized; /* format of the matrices, if scaled; then every second damage is of
-                                    formats */
+    mgl_weight_format quantized; /* format of the matrices, if scaled; then every second damage is
+                                    of formats */
 } damaged_recipe;
 
 enum { DAMAGED_CODES = 800 /* more than the codes of validator/codes.def */ };

@@ -179,8 +179,8 @@ START_TEST(accepted_with_variants_is_good)
 }
 END_TEST
 
-/* Cases: a schedule with flags in both lists, one with row factors, one with variants and norms, and
- * one with splits that only some rows have. */
+/* Cases: a schedule with flags in both lists, one with row factors, one with variants and norms,
+ * and one with splits that only some rows have. */
 START_TEST(all_damages_are_made)
 {
     enum { FLAGS_IN_BOTH = 15, FACTORS = 21 };
