@@ -175,6 +175,7 @@ typedef struct mgl_cli_verb {
     X(run)                                                                                         \
     X(chat)                                                                                        \
     X(compile)                                                                                     \
+    X(quantize)                                                                                    \
     X(lower)                                                                                       \
     X(check)                                                                                       \
     X(explain)                                                                                     \

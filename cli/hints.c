@@ -18,9 +18,12 @@ enum { MOST_EDITS = 4, MOST_FLAG = 100 };
 
 #define DOWNLOAD                                                                                   \
     "nothing is downloaded; `hf download ORG/NAME` fetches a model, and MODEL is then ORG/NAME"
-#define REPLY      "'megalith run MODEL --prompt TEXT' generates a reply"
-#define CHAT       "'megalith chat MODEL' is a conversation"
-#define NO_SERVER  "there is no server; " REPLY ", and " CHAT
+#define REPLY     "'megalith run MODEL --prompt TEXT' generates a reply"
+#define CHAT      "'megalith chat MODEL' is a conversation"
+#define NO_SERVER "there is no server; " REPLY ", and " CHAT
+#define QUANTIZED                                                                                  \
+    "a quantized checkpoint is used as it is stored, without a flag; 'megalith quantize MODEL -o " \
+    "DIR' makes one"
 #define NOT_LOADED "no model stays loaded after its verb ends"
 
 static const struct {
@@ -71,7 +74,6 @@ static const struct {
     {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
                 "MODEL' says whether one is supported"},
-    {"quantize", "quantized checkpoints are used as they are stored; no verb quantizes a model"},
     {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"evaluate", "'megalith eval MODEL --file FILE' prints the perplexity"},
@@ -286,9 +288,9 @@ static const struct {
     {"--tensor-parallel-size", "a model runs on one GPU"},
     {"-tp", "a model runs on one GPU"},
     {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
-    {"--quantization", "a quantized checkpoint is used as it is stored; no flag is needed"},
-    {"--load-in-8bit", "a quantized checkpoint is used as it is stored; no flag is needed"},
-    {"--load-in-4bit", "a quantized checkpoint is used as it is stored; no flag is needed"},
+    {"--quantization", QUANTIZED},
+    {"--load-in-8bit", QUANTIZED},
+    {"--load-in-4bit", QUANTIZED},
 };
 
 #define EVAL_TEXT                                                                                  \

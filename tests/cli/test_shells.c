@@ -212,6 +212,7 @@ END_TEST
 
 static const char *const verbs[] = {"run",
                                     "compile",
+                                    "quantize",
                                     "lower",
                                     "check",
                                     "explain",

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const verbs[] = {"run",   "compile",  "lower",      "check",   "explain",
-                                    "info",  "tokenize", "detokenize", "eval",    "bench",
-                                    "trace", "tune",     "doctor",     "template"};
+static const char *const verbs[] = {"run",   "compile",  "lower",      "check",    "explain",
+                                    "info",  "tokenize", "detokenize", "eval",     "bench",
+                                    "trace", "tune",     "doctor",     "template", "quantize"};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 /* A command line, its exit code, and a part of standard error. */

@@ -15,7 +15,7 @@ rules=${2:-tests/tools/includes.txt}
 
 # FILE INCLUDED, a line each
 includes() {
-    local folders=(api base importer instructions schedule validator vm eval autotune cli)
+    local folders=(api base importer quantize instructions schedule validator vm eval autotune cli)
     grep -oE '^ *# *include +"[^"]+"' -r "${folders[@]}" --include='*.[ch]' \
         --include='*.def' --include='*.cuh' --include='*.cu' |
         sed -E 's|^(\./)?([^:]*): *# *include +"([^"]*)"|\2 \3|' | sort -u

@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"
 
-folders=(api autotune base cli cmake eval examples importer include instructions python schedule tests
+folders=(api autotune base cli cmake eval examples importer include instructions python quantize schedule tests
     validator vm)
 
 files() {

@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$check"
 cd "$root"
-cp -r --parents api base importer instructions schedule validator vm eval autotune cli \
+cp -r --parents api base importer quantize instructions schedule validator vm eval autotune cli \
     tests/tools/includes.txt "$scratch"
 cd "$scratch"
 "$check" "$scratch"

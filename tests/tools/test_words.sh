@@ -6,7 +6,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
-cp -r --parents api autotune base cli cmake eval examples importer include instructions python schedule \
+cp -r --parents api autotune base cli cmake eval examples importer include instructions python quantize schedule \
     validator vm CMakeLists.txt quickstart tests/tools "$scratch"
 expect() { # expect FILE LINE TEXT: with the line at the end of the file, the check prints the text
     cp "$scratch/$1" "$scratch/kept"

@@ -1,0 +1,48 @@
+/*
+ * Quantizes a checkpoint: reads a folder in Hugging Face layout and writes a new folder in the
+ * layout of compressed-tensors. The matrices of the layers are rounded to nearest (round.h), and
+ * the head too if the caller asks for it. All other tensors are copied. `megalith quantize` calls
+ * this.
+ *
+ * Matrices are read, rounded and written by parts, so the memory does not depend on the size of
+ * the model. The files get their names when all of them are complete; config.json is the last.
+ */
+#ifndef MGL_QUANTIZE_QUANTIZE_H
+#define MGL_QUANTIZE_QUANTIZE_H
+
+#include "base/error.h"
+#include "base/weight_format.h"
+
+/* The default of shard_bytes, as in Transformers. */
+#define MGL_QUANTIZE_SHARD_BYTES 5000000000u
+
+/* Is called after each part of the work, on the calling thread, with the weight bytes that have
+ * been read. Any other status than MGL_OK ends the work. */
+typedef mgl_status mgl_quantize_step_fn(void *user, uint64_t done, uint64_t total, mgl_error *err);
+
+typedef struct mgl_quantize_request {
+    mgl_weight_format layers;   /* a scaled format with group_rows 1 */
+    mgl_weight_format head;     /* the same, or code F32: the head is not quantized */
+    bool own_scales;            /* the dtype of the scales is the dtype of each matrix; the field
+                                 * `scales` of the formats is ignored */
+    uint64_t shard_bytes;       /* largest bytes of tensors in a file; 0: the default */
+    mgl_quantize_step_fn *step; /* may be NULL */
+    void *user;
+} mgl_quantize_request;
+
+typedef struct mgl_quantize_report {
+    uint64_t read, written;  /* bytes of all tensors in the two folders */
+    uint64_t weights, codes; /* weights of the quantized matrices, and their bytes with scales and
+                              * zero points */
+    int matrices;            /* quantized matrices in the files */
+    int files;               /* safetensors files */
+    bool untied;             /* the head was tied to the embedding, and is now its own matrix */
+} mgl_quantize_report;
+
+/* Quantizes the model at `path` (mgl_model_find) into `folder`, which must not exist or be empty.
+ * MGL_BAD_INPUT: the model is quantized or compiled already, or a matrix does not fit the format.
+ * After a failure, no file is left in the folder, and a folder that was created is removed. */
+mgl_status mgl_quantize(const char *path, const mgl_quantize_request *request, const char *folder,
+                        mgl_quantize_report *report, mgl_error *err);
+
+#endif

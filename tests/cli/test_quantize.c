@@ -1,0 +1,154 @@
+/* Tests of `megalith quantize`: what the other verbs say about the new folder, and rejected input.
+ */
+#include "command.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char path[1100];
+
+/* Quantizes tales-5m into a new folder, `path`. */
+static void quantize(const char *name, const char *flags)
+{
+    snprintf(path, sizeof path, "%s/%s", scratch_folder(), name);
+    command_result result =
+        command_runf("quantize %s %s -o %s --json --quiet", model_path("tales-5m"), flags, path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_str_eq(result.err, "");
+    mgl_json json = command_json(&result, "megalith.quantize/1");
+    ck_assert_str_eq(json_string(&json, "folder"), path);
+    ck_assert_double_lt(json_number(&json, "bytes"), json_number(&json, "bytes_read"));
+    ck_assert_double_lt(json_number(&json, "bits_per_weight"), 8.3);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+
+static double likelihood(const char *model)
+{
+    command_result result = command_runf("eval %s --device cpu --texts %s/val_texts.json --json",
+                                         model, model_path("tales-5m"));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval/1");
+    const double nll = json_number(&json, "nll");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    return nll;
+}
+
+static const struct {
+    const char *flags, *format; /* as `info` prints it */
+    double most;                /* relative change of the likelihood */
+} formats[] = {
+    {"", "int8 row bf16: 42 matrices", 1e-4},
+    {"--bits 4 --group 64", "int4 group 64 bf16: 42 matrices", 1e-2},
+    {"--bits fp8 --scales f32", "e4m3 row f32: 42 matrices", 1e-3},
+    {"--bits 4 --asym", "int4 group 128 bf16 zeros: 42 matrices", 1e-2},
+    {"--head 8", "int8 row bf16: 43 matrices", 3e-4},
+    {"--bits 4 --head fp8", "e4m3 row bf16: 1 matrix", 1e-2},
+};
+
+START_TEST(the_model_runs)
+{
+    char name[8];
+    snprintf(name, sizeof name, "f%d", _i);
+    quantize(name, formats[_i].flags);
+    command_result result = command_runf("info %s", path);
+    ck_assert_msg(strstr(result.out, formats[_i].format) != NULL, "%s", result.out);
+    command_clear(&result);
+    const double wanted = likelihood(model_path("tales-5m"));
+    ck_assert_double_le(fabs(likelihood(path) - wanted), formats[_i].most * wanted);
+    result = command_runf("run %s --device cpu --prompt 'Once there was' -n 4", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(the_text_for_people)
+{
+    snprintf(path, sizeof path, "%s/text", scratch_folder());
+    command_result result =
+        command_runf("quantize %s -o %s --bits 4 --head 8", model_path("tales-5m"), path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.out, "layers    int4 group 128\n"));
+    ck_assert_ptr_nonnull(
+        strstr(result.out, "head      int8 row; no longer tied to the embedding\n"));
+    ck_assert_ptr_nonnull(strstr(result.err, "quantized and written in"));
+    command_clear(&result);
+}
+END_TEST
+
+static const struct {
+    const char *line;
+    int code;
+    const char *message;
+} rejected[] = {
+    {"quantize %s", 1, "-o: is missing"},
+    {"quantize %s -o x --bits 3", 1, "unknown number of bits: 3; supported: 8, 4 and fp8"},
+    {"quantize %s -o x --head f16", 1, "unknown number of bits: f16; supported: 8, 4, fp8 and"},
+    {"quantize %s -o x --bits fp8 --asym", 1, "fp8 has no zero points"},
+    {"quantize %s -o x --sym --asym", 1, "exclude one another"},
+    {"quantize %s -o x --group 40", 1, "not a multiple of 16: 40"},
+    {"quantize %s -o x --group 2048", 1, "allowed: 16 to 1024"},
+    {"quantize %s -o x --scales f64", 1, "unknown number format: f64"},
+    {"quantize %s -o x --group 512", 2,
+     "768 columns are not a multiple of the group: 512; use --group 256"},
+    {"quantize %s/config.json -o x", 2, "config.json"},
+};
+
+START_TEST(what_is_rejected)
+{
+    struct stat facts;
+    command_result result = command_runf(rejected[_i].line, model_path("tales-5m"));
+    ck_assert_msg(result.code == rejected[_i].code, "exit %d: %s", result.code, result.err);
+    ck_assert_msg(strstr(result.err, rejected[_i].message) != NULL, "%s", result.err);
+    command_clear(&result);
+    ck_assert_int_ne(stat("x", &facts), 0);
+}
+END_TEST
+
+/* A model is rounded once. */
+START_TEST(models_that_are_rejected)
+{
+    command_result result = command_runf("quantize %s -o %s/x",
+                                         model_path("quantized/q-tales-ct-int8"), scratch_folder());
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "is quantized already"));
+    command_clear(&result);
+    snprintf(path, sizeof path, "%s/tales.mega", scratch_folder());
+    ck_assert_int_eq(command_code("compile %s --target cpu:1 -o %s", model_path("tales-5m"), path),
+                     0);
+    result = command_runf("quantize %s -o %s/x", path, scratch_folder());
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "is a compiled file"));
+    command_clear(&result);
+    result = command_runf("quantize %s -o %s", model_path("tales-5m"), path);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "is not a folder"));
+    command_clear(&result);
+    result = command_runf("quantize %s -o %s", model_path("tales-5m"), model_path("tales-5m"));
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(strstr(result.err, "the folder is not empty"));
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli quantize");
+    TCase *tests = tcase_create("quantize");
+    tcase_set_timeout(tests, 0); /* ctest has the limit */
+    tcase_add_loop_test(tests, the_model_runs, 0, sizeof formats / sizeof *formats);
+    tcase_add_test(tests, the_text_for_people);
+    tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
+    tcase_add_test(tests, models_that_are_rejected);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
