@@ -7,12 +7,14 @@
 #include "cli/signals.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json_out.h"
 #include "quantize/quantize.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_GROUP = 128 }; /* of 4 bits */
 
@@ -172,6 +174,12 @@ static void print_json(const char *model, const char *folder, const mgl_quantize
     mgl_cli_end_json(&out);
 }
 
+/* Removes the new folder if the verb is ended while its files have no names yet. */
+static void leave(const char *folder)
+{
+    rmdir(folder);
+}
+
 static mgl_status quantize(const char *operand, const void *options, mgl_error *err)
 {
     const struct options *o = options;
@@ -179,8 +187,14 @@ static mgl_status quantize(const char *operand, const void *options, mgl_error *
     mgl_quantize_request request = {.step = show};
     mgl_quantize_report report;
     mgl_status status = read_flags(o, &request, err);
+    bool stands = true;
+    if (!status)
+        status = mgl_file_stands(o->output.value, &stands, err);
+    if (!stands)
+        mgl_cli_signals_leave(leave, o->output.value);
     if (!status)
         status = mgl_quantize(operand, &request, o->output.value, &report, err);
+    mgl_cli_signals_leave(NULL, NULL);
     if (status)
         return status;
     const double seconds = mgl_clock_s() - start;
