@@ -21,6 +21,7 @@ enum { NAME = 192, SHAPE_TEXT = 160, MAX_INTS = 1 << 20, ZERO_ROWS = 1024 };
 typedef struct matrix {
     mgl_binder *b;
     const mgl_quantization_group *group;
+    mgl_quantization_group own; /* may hold `group` */
     mgl_quantized *out;
     char base[NAME];       /* the stored name up to its last point */
     int64_t rows, columns; /* of the whole stored matrix */
@@ -226,6 +227,13 @@ static bool bind_row_scales(matrix *m, int index)
 {
     mgl_quantized *q = m->out;
     const mgl_stored_tensor *t = stored_of(m->b, index);
+    if (m->b->quantization->is_block_default &&
+        (t->rank == 0 ||
+         (t->shape[0] == 1 && m->rows > 128 && (t->rank == 1 || t->shape[1] == 1)))) {
+        m->own = *m->group;
+        m->own.strategy = MGL_SCALES_TENSOR;
+        m->group = &m->own;
+    }
     q->scales = index;
     if (!set_groups(m) || !check_scale_dtype(m))
         return false;
@@ -265,6 +273,19 @@ static bool check_order(matrix *m, int index)
     return good;
 }
 
+/* The same of every stored map of a matrix, also where its layout does not need one. */
+static bool check_orders(matrix *m)
+{
+    static const char *const suffixes[] = {"weight_g_idx", "g_idx"};
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++) {
+        const int index = find(m, suffixes[i]);
+        if (index >= 0 && !m->b->used[index])
+            good = check_order(m, index);
+    }
+    return good;
+}
+
 /* ---- zero points ----------------------------------------------------------------------------- */
 
 /* The stored zero points of the rows of a matrix. */
@@ -301,6 +322,10 @@ static bool decide_zeros(matrix *m, bool may_differ)
     zero_range range;
     if (!scan_zeros(m, &range))
         return false;
+    if (range.most >> bits)
+        return reject(m->b, stored_of(m->b, q->zeros)->name,
+                      "a zero point is not in the range of %d bits; download the model again",
+                      bits);
     q->format.zeros = range.least != stored || range.most != stored;
     if (!q->format.zeros)
         q->zero_packing = MGL_ZEROS_NONE;
@@ -350,13 +375,30 @@ static bool bind_compressed_zeros(matrix *m)
          (t->rank > 1 && t->shape[1] != scales->shape[1])))
         return reject(m->b, t->name, "its shape differs from the shape of %s; both must be equal",
                       scales->name);
-    if (!is_packed && !has_dtype(t, "I8") && !has_dtype(t, "F8_E4M3"))
+    const bool is_float = q->format.code == MGL_CODE_E4M3;
+    if (!is_packed && !has_dtype(t, "I8") && !(is_float && has_dtype(t, "F8_E4M3")))
         return reject(m->b, t->name,
                       "zero points of dtype %s are not supported; supported: I8, "
                       "and I32 for packed ones",
                       t->stored_dtype);
     q->zero_packing = is_packed ? MGL_ZEROS_ROWS : MGL_ZEROS_BYTES;
-    return decide_zeros(m, !m->group->symmetric);
+    return decide_zeros(m, !m->group->symmetric && !is_float);
+}
+
+/* Whether all bytes of a stored tensor are zero. */
+static bool is_zero(const mgl_binder *b, int index)
+{
+    unsigned char bytes[512];
+    const size_t all = stored_of(b, index)->bytes;
+    for (size_t at = 0; at < all; at += sizeof bytes) {
+        const size_t some = all - at < sizeof bytes ? all - at : sizeof bytes;
+        if (mgl_safetensors_read(b->files, index, at, some, bytes, NULL))
+            return false;
+        for (size_t i = 0; i < some; i++)
+            if (bytes[i])
+                return false;
+    }
+    return true;
 }
 
 /* ---- layouts --------------------------------------------------------------------------------- */
@@ -396,15 +438,21 @@ static bool bind_bytes(matrix *m)
     q->format.code = is_float ? MGL_CODE_E4M3 : MGL_CODE_INT8;
     const int inverse = find(m, "weight_scale_inv"), plain = find(m, "weight_scale");
     int scale = is_fp8 && inverse >= 0 ? inverse : plain;
-    if (is_fp8 && inverse >= 0 && plain >= 0)
+    if (inverse >= 0 && plain >= 0)
         return reject(
             b, stored_of(b, plain)->name,
             "both weight_scale and weight_scale_inv are stored; keep the one that belongs "
             "to the weights");
     if (scale < 0 && !need(m, is_fp8 ? "weight_scale_inv" : "weight_scale", &scale))
         return false;
+    const int zeros = find(m, "weight_zero_point");
+    const bool is_compressed = b->quantization->quantizer == MGL_QUANTIZER_COMPRESSED;
+    if (!is_compressed && zeros >= 0 && !is_zero(b, zeros))
+        return reject(b, stored_of(b, zeros)->name,
+                      "the layout of %s has no zero points; download the model again",
+                      mgl_quantizer_name(b->quantization->quantizer));
     return check_shape(m, q->codes, m->rows, m->columns) && bind_row_scales(m, scale) &&
-           (b->quantization->quantizer != MGL_QUANTIZER_COMPRESSED || bind_compressed_zeros(m));
+           (!is_compressed || bind_compressed_zeros(m));
 }
 
 /* Checks weight_shape of compressed-tensors. */
@@ -479,7 +527,7 @@ static bool bind_awq(matrix *m)
     if (!bind_columns(m, m->columns, m->rows / 8))
         return false;
     m->b->used[m->out->zeros] = true;
-    return decide_zeros(m, true);
+    return decide_zeros(m, !m->group->symmetric);
 }
 
 /* ---- which layout ---------------------------------------------------------------------------- */
@@ -502,22 +550,6 @@ int mgl_quantized_find(const mgl_safetensors *files, const char *name)
         found = mgl_safetensors_find(files, full);
     }
     return found;
-}
-
-/* Whether all bytes of a stored tensor are zero. */
-static bool is_zero(const mgl_binder *b, int index)
-{
-    unsigned char bytes[512];
-    const size_t all = stored_of(b, index)->bytes;
-    for (size_t at = 0; at < all; at += sizeof bytes) {
-        const size_t some = all - at < sizeof bytes ? all - at : sizeof bytes;
-        if (mgl_safetensors_read(b->files, index, at, some, bytes, NULL))
-            return false;
-        for (size_t i = 0; i < some; i++)
-            if (bytes[i])
-                return false;
-    }
-    return true;
 }
 
 /* Marks the stored tensors of a module that the graph does not need. GPTQ stores biases of zeros
@@ -691,8 +723,9 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
     const mgl_quantization_group *group = find_group(&m, tensor);
     const bool bound = group ? bind_with(&m, group, suffix, view, codes)
                              : bind_untargeted(&m, suffix, view, codes);
+    const bool good = bound && check_orders(&m);
     mark_companions(&m, true);
-    if (!bound)
+    if (!good)
         return MGL_BINDING_REJECTED;
     mark_used(&m);
     count_bytes(&m, tensor->rows);

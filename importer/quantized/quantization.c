@@ -131,11 +131,20 @@ static void read_integers(mgl_config_reader *r, mgl_quantization *out, const cha
     mgl_declared_check_group(r, group_key, group->group);
 }
 
+/* Rejects two keys with different texts: one of them is wrong, and it cannot be told which. */
+static void reject_contradiction(mgl_config_reader *r, const char *key, const char *other)
+{
+    const char *a = mgl_config_string(r, r->root, key), *b = mgl_config_string(r, r->root, other);
+    if (a && b && strcasecmp(a, b) != 0)
+        mgl_config_refuse(r, other, "contradicts %s; keep one of the two", key);
+}
+
 static void read_gptq(mgl_config_reader *r, mgl_quantization *out)
 {
     const char *key = key_of(r->root, "checkpoint_format", "format");
     const char *format = mgl_config_string(r, r->root, key);
     const char *words = mgl_config_string(r, r->root, "pack_dtype");
+    reject_contradiction(r, "checkpoint_format", "format");
     read_integers(r, out, "bits", "group_size");
     if (format && strcmp(format, "gptq") != 0 && strcmp(format, "gptq_v2") != 0)
         mgl_config_refuse(r, key,
@@ -174,6 +183,8 @@ static void read_awq(mgl_config_reader *r, mgl_quantization *out)
     if (out->count && out->groups[0].bits == 8)
         mgl_config_refuse(r, key_of(r->root, "bits", "w_bit"),
                           "AWQ weights of 8 bits are not supported; supported: 4");
+    if (out->count)
+        out->groups[0].symmetric = !mgl_config_flag(r, r->root, "zero_point", true);
     out->ignore = mgl_declared_list(r, r->root, "modules_to_not_convert");
     out->ignore_parts = true;
 }
@@ -220,8 +231,13 @@ static void read_fp8(mgl_config_reader *r, mgl_quantization *out)
         return;
     *group = (mgl_quantization_group){
         .is_float = true, .symmetric = true, .bits = 8, .strategy = MGL_SCALES_TENSOR};
-    if (sizes && !cJSON_IsNull(sizes))
+    if (!sizes) { /* the default of Transformers' FineGrainedFP8Config */
+        group->strategy = MGL_SCALES_BLOCK;
+        group->group_rows = group->group = 128;
+        out->is_block_default = true;
+    } else if (!cJSON_IsNull(sizes)) {
         mgl_declared_block(r, "weight_block_size", sizes, group);
+    }
     if (format && strcmp(format, "e4m3") != 0 && strcmp(format, "float8_e4m3fn") != 0)
         mgl_config_refuse(r, "fmt",
                           "numbers of the format \"%.80s\" are not supported; supported: "

@@ -52,8 +52,9 @@ typedef struct mgl_quantization {
     bool desc_act;             /* GPTQ: columns may be reordered */
     bool is_v2;                /* GPTQ: zero points are stored as they are, not minus 1 */
     bool is_symmetry_declared; /* GPTQ: the config has the key `sym` */
-    mgl_json beside;           /* owned: the file beside config.json; the pointers lead into this
-                                * tree or into the tree of config.json */
+    bool is_block_default; /* fp8: the config has no blocks; a single scale is that of a tensor */
+    mgl_json beside;       /* owned: the file beside config.json; the pointers lead into this
+                            * tree or into the tree of config.json */
 } mgl_quantization;
 
 /* Reads the declaration of config.json, which must outlive *out. Everything that is not supported

@@ -223,6 +223,7 @@ static void add_bytes(model *m, const recipe *r, const char *base, long rows, lo
             t->bytes[n * columns + k] =
                 (unsigned char)(drawn_code(r, base, n, k) - (r->is_float ? 0 : 128));
     add_scales(m, r, base, rows, columns);
+    add_order(m, r, base, "weight_g_idx", columns);
     if (!r->zeros)
         return;
     t = add(m, base, "weight_zero_point", "I8", 2, r->rows ? rows / r->rows : 1,

@@ -39,6 +39,9 @@ static const recipe fp8 = {
 static const recipe ctf = {
     .config = GROUP("\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"tensor\""),
     .layout = BYTES, .bits = 8, .is_float = true, .scales = "BF16", .rank_one = true};
+static const recipe bytes_order = {
+    .config = GROUP("\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"group\", \"group_size\": 32"),
+    .layout = BYTES, .bits = 8, .group = 32, .rows = 1, .scales = "BF16", .order = true};
 static const recipe fbgemm = {
     .config = "{\"quant_method\": \"fbgemm_fp8\"}",
     .layout = BYTES, .bits = 8, .is_float = true, .rows = 1, .scales = "F32"};
@@ -206,6 +209,9 @@ static const struct {
     {"gptq-order-last", &gptq, {SET, "g_idx", NULL, 252, 0}, "column 63 has group 0"},
     {"gptq-order-beyond", &gptq, {SET, "g_idx", NULL, 0, 2}, "column 0 has group 2; the groups are 0 to 1"},
     {"gptq-order-negative", &gptq, {SET, "g_idx", NULL, 4, -2}, "column 1 has group -2"},
+    {"bytes-order-real", &bytes_order, {SET, "weight_g_idx", NULL, 0, 1}, "weight_g_idx: reordered columns"},
+    {"gptq-two-layouts", &gptq, {CONFIG, "\"sym\": false", "\"sym\": false, \"checkpoint_format\": \"gptq\", \"format\": \"gptq_v2\"", 0, 0}, "format: contradicts checkpoint_format"},
+    {"awq-symmetric", &awq, {CONFIG, "\"version\"", "\"zero_point\": false, \"version\"", 0, 0}, "qzeros: the config declares symmetric weights"},
     {"ct-order-real", &ct4, {SET, "weight_g_idx", NULL, 128, 0}, "weight_g_idx: reordered columns"},
     {"gptq-sym-zero", &gptq_sym, {SET, "qzeros", NULL, 0, 0x77777770}, "qzeros: the config declares symmetric weights, but zero points differ"},
     {"gptq-sym-mixed", &gptq_sym, {SET, "qzeros", NULL, 4, 0x78777777}, "the config declares symmetric weights"},
