@@ -341,7 +341,7 @@ static void print_quantized(const mgl_checkpoint *checkpoint)
                            k.count == 1 ? "matrix" : "matrices", k.bytes,
                            8 * (double)k.bytes / (double)k.elements);
     mgl_cli_printf("%-14s%s\n", "activations",
-                   "not quantized: scales of activations in the checkpoint are not used");
+                   "not quantized; a checkpoint's scales of activations have no effect");
 }
 
 static void put_quantized(mgl_json_out *out, const mgl_checkpoint *checkpoint)

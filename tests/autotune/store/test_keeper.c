@@ -322,7 +322,7 @@ static size_t rows_of(const char *name)
     return rows;
 }
 
-static bool stands(const char *name)
+static bool exists(const char *name)
 {
     return !access(path_of(name), F_OK);
 }
@@ -346,15 +346,15 @@ START_TEST(an_experiment_log_gets_its_new_name)
     size_t number;
     copy_log("ledger.json");
     ck_assert_uint_eq(rows_of("experiment_log.json"), 2);
-    ck_assert(stands("ledger.json") && !stands("experiment_log.json"));
+    ck_assert(exists("ledger.json") && !exists("experiment_log.json"));
     CHECK_OK(record_row("experiment_log.json", &number));
     ck_assert_uint_eq(number, 3);
-    ck_assert(!stands("ledger.json") && stands("experiment_log.json"));
+    ck_assert(!exists("ledger.json") && exists("experiment_log.json"));
     ck_assert_uint_eq(rows_of("experiment_log.json"), 3);
     ck_assert_uint_eq(rows_of("ledger.json"), 3); /* a path with the old name means the same log */
     CHECK_OK(record_row("ledger.json", &number));
     ck_assert_uint_eq(number, 4);
-    ck_assert(!stands("ledger.json"));
+    ck_assert(!exists("ledger.json"));
 }
 END_TEST
 
@@ -365,7 +365,7 @@ START_TEST(a_given_path_with_the_old_name_stays)
     CHECK_OK(record_row("ledger.json", &number));
     CHECK_OK(record_row("ledger.json", &number));
     ck_assert_uint_eq(number, 2);
-    ck_assert(stands("ledger.json") && !stands("experiment_log.json"));
+    ck_assert(exists("ledger.json") && !exists("experiment_log.json"));
 }
 END_TEST
 
@@ -401,9 +401,9 @@ START_TEST(a_failed_write_loses_no_row_of_an_old_experiment_log)
         mgl_file_fail_at(at);
         const mgl_status status = record_row("experiment_log.json", &number);
         mgl_file_fail_at(0);
-        ck_assert_int_ne(stands("ledger.json"), stands("experiment_log.json"));
+        ck_assert_int_ne(exists("ledger.json"), exists("experiment_log.json"));
         ck_assert_uint_eq(rows_of("experiment_log.json"), status ? 2 : 3);
-        ck_assert(status || !stands("ledger.json"));
+        ck_assert(status || !exists("ledger.json"));
     }
 }
 END_TEST
@@ -413,7 +413,7 @@ START_TEST(no_row_of_an_old_experiment_log_is_lost)
     copy_log("ledger.json");
     change_at_once(record_rows);
     ck_assert_uint_eq(rows_of("experiment_log.json"), 2 + PROCESSES * CHANGES);
-    ck_assert(!stands("ledger.json"));
+    ck_assert(!exists("ledger.json"));
 }
 END_TEST
 

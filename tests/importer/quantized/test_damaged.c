@@ -1,5 +1,5 @@
 /* Damaged and unsupported quantized checkpoints: each is rejected with MGL_BAD_INPUT (exit code 2)
- * and its own sentence, at import or, for codes and scales that are no numbers, when q_proj is
+ * and its own sentence, at import or, for codes and scales that are not numbers, when q_proj is
  * read. */
 #include "base/file.h"
 #include "base/memory.h"
@@ -220,7 +220,7 @@ static const struct {
     {"file-cut", &gptq, {CUT_END, NULL, NULL, 4, 0}, "it is cut off"},
     {"file-cut-ct", &ct4, {CUT_END, NULL, NULL, 1000, 0}, "it is cut off"},
 
-    /* codes and scales that are no numbers */
+    /* codes and scales that are not numbers */
     {"e4m3-nan", &fp8, {SET, "weight", "1", 130, 0x7F}, "q_proj.weight: the weight of row 2, column 2 is NaN"},
     {"e4m3-negative-nan", &ctf, {SET, "weight", "1", 4095, 0xFF}, "the weight of row 63, column 63 is NaN"},
     {"fbgemm-nan", &fbgemm, {SET, "weight", "1", 0, 0xFF}, "the weight of row 0, column 0 is NaN"},

@@ -36,13 +36,20 @@ static void tear_down(void)
     "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", \"ignore\": "      \
     "[\"lm_head\"], \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"], \"weights\": "    \
     "{" weights "}}}}"
-#define INT4_G32                "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\", \"group_size\": 32"
-#define INT8_ROW                "\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"channel\""
-#define INT4_ROW                "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"channel\""
-#define FLOAT(strategy)         "\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"" strategy "\""
+#define INT4_G32                                                                                   \
+    "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\", "                                \
+    "\"group_size\": 32"
+#define INT8_ROW "\"num_bits\": 8, \"type\": \"int\", \"strategy\": \"channel\""
+#define INT4_ROW "\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"channel\""
+#define FLOAT(strategy)                                                                            \
+    "\"num_bits\": 8, \"type\": \"float\", "                                                       \
+    "\"strategy\": \"" strategy "\""
+
 #define ASYM                    ", \"symmetric\": false"
 #define GPTQ_CONFIG(bits, more) "{\"quant_method\": \"gptq\", \"bits\": " bits more "}"
-#define AWQ_CONFIG(more)        "{\"quant_method\": \"awq\", \"bits\": 4, \"zero_point\": true" more "}"
+#define AWQ_CONFIG(more)                                                                           \
+    "{\"quant_method\": \"awq\", \"bits\": 4, "                                                    \
+    "\"zero_point\": true" more "}"
 
 static mgl_checkpoint *import(const recipe *r, const edit *e)
 {
