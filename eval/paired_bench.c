@@ -268,12 +268,12 @@ static mgl_status take_tokens(const mgl_paired_bench_load *load, const mgl_vm_re
         char where[32];
         snprintf(where, sizeof where, "sequence %d", s);
         if (report->state[s] == MGL_STATE_NOT_A_NUMBER)
-            return mgl_fail(
-                err, MGL_GATE, where,
-                "its logits after %d tokens are NaN or infinite, but the model's are finite",
-                (int)report->produced[s]);
+            return mgl_fail(err, MGL_GATE, where,
+                            "its logits after %d tokens " MGL_PAIRED_BENCH_NONFINITE
+                            ", but the model's are finite",
+                            (int)report->produced[s]);
         if (report->produced[s] != load->tokens)
-            return mgl_fail(err, MGL_GATE, where, "it made %d tokens in place of %d",
+            return mgl_fail(err, MGL_GATE, where, "it made %d " MGL_PAIRED_BENCH_TOO_FEW " %d",
                             (int)report->produced[s], load->tokens);
         if (tokens)
             memcpy(tokens + (size_t)s * (size_t)load->tokens, report->output[s],

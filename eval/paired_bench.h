@@ -17,6 +17,11 @@
 
 typedef struct mgl_paired_bench mgl_paired_bench;
 
+/* Phrases of the MGL_GATE messages of mgl_paired_bench_run, by which autotune/runner distinguishes
+ * the faults of a candidate. */
+#define MGL_PAIRED_BENCH_NONFINITE "are NaN or infinite"
+#define MGL_PAIRED_BENCH_TOO_FEW   "tokens in place of"
+
 typedef enum mgl_side { MGL_INCUMBENT, MGL_CANDIDATE, MGL_SIDES } mgl_side;
 
 typedef struct mgl_paired_bench_options {

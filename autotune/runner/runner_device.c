@@ -267,9 +267,9 @@ static mgl_outcome outcome_of_device(const mgl_answer *a)
  * found incorrect. */
 static mgl_outcome outcome_of_gate(const mgl_answer *a)
 {
-    if (strstr(a->error.message, "not numbers"))
+    if (strstr(a->error.message, MGL_PAIRED_BENCH_NONFINITE))
         return MGL_OUTCOME_NONFINITE;
-    if (strstr(a->error.message, "tokens in place of"))
+    if (strstr(a->error.message, MGL_PAIRED_BENCH_TOO_FEW))
         return MGL_OUTCOME_SEMANTIC;
     return MGL_OUTCOME_OOB_WRITE;
 }
