@@ -59,7 +59,8 @@ static const char *layout_of(mgl_weight_format format)
     return format.code == MGL_CODE_E4M3 ? "float-quantized" : "pack-quantized";
 }
 
-static void put_group(mgl_json_out *out, const char *name, mgl_weight_format f, const char *target)
+static void put_group(mgl_json_out *out, const char *name, mgl_weight_format f,
+                      const char *observer, const char *target)
 {
     const bool is_row = f.group == MGL_GROUP_ALL;
     mgl_json_out_object(out, name);
@@ -78,7 +79,7 @@ static void put_group(mgl_json_out *out, const char *name, mgl_weight_format f, 
     else
         mgl_json_out_int(out, "group_size", f.group);
     mgl_json_out_int(out, "num_bits", mgl_weight_code_get(f.code)->bits);
-    mgl_json_out_string(out, "observer", "minmax");
+    mgl_json_out_string(out, "observer", observer);
     mgl_json_out_object(out, "observer_kwargs");
     mgl_json_out_close_object(out);
     mgl_json_out_string(out, "strategy", is_row ? "channel" : "group");
@@ -128,12 +129,13 @@ static void put_quantization(const mgl_quantize_plan *plan, const mgl_quantize_r
     char head[MGL_MODULE_NAME];
     const bool has_two = !plan->keeps_head && !is_equal(r->layers, r->head);
     const bool is_mixed = has_two && strcmp(layout_of(r->layers), layout_of(r->head)) != 0;
+    const char *observer = r->method == MGL_METHOD_RTN ? "minmax" : "mse";
     find_head(plan, head);
     mgl_json_out_object(out, CONFIG);
     mgl_json_out_object(out, "config_groups");
-    put_group(out, "group_0", r->layers, "Linear");
+    put_group(out, "group_0", r->layers, observer, "Linear");
     if (has_two)
-        put_group(out, "group_1", r->head, head);
+        put_group(out, "group_1", r->head, observer, head);
     mgl_json_out_close_object(out);
     mgl_json_out_string(out, "format", is_mixed ? "mixed-precision" : layout_of(r->layers));
     mgl_json_out_null(out, "global_compression_ratio");

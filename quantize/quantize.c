@@ -15,6 +15,25 @@
 
 enum { MAX_FILE = 512 << 20 };
 
+static const char *const methods[] = {
+#define MGL_X(id, name, meaning) name,
+    MGL_QUANTIZE_METHODS(MGL_X)
+#undef MGL_X
+};
+
+const char *mgl_quantize_method_name(mgl_quantize_method method)
+{
+    return methods[method];
+}
+
+bool mgl_quantize_method_parse(const char *name, mgl_quantize_method *out)
+{
+    for (int i = 0; i < MGL_METHOD_COUNT; i++)
+        if (!strcmp(name, methods[i]))
+            return *out = (mgl_quantize_method)i, true;
+    return false;
+}
+
 /* The files that are copied if the model has them. */
 static const char *const copied[] = {"generation_config.json",
                                      "tokenizer.json",

@@ -20,7 +20,23 @@
  * been read. Any other status than MGL_OK ends the work. */
 typedef mgl_status mgl_quantize_step_fn(void *user, uint64_t done, uint64_t total, mgl_error *err);
 
+/*  enum  name    meaning */
+#define MGL_QUANTIZE_METHODS(X)                                                                    \
+    X(RTN, "rtn", "round to nearest; a scale is the largest magnitude / the largest code")         \
+    X(CLIP, "clip", "the same with the scale that has the least squared error (clipping search)")
+
+typedef enum mgl_quantize_method {
+#define MGL_X(id, name, meaning) MGL_METHOD_##id,
+    MGL_QUANTIZE_METHODS(MGL_X)
+#undef MGL_X
+        MGL_METHOD_COUNT
+} mgl_quantize_method;
+
+const char *mgl_quantize_method_name(mgl_quantize_method method);
+bool mgl_quantize_method_parse(const char *name, mgl_quantize_method *out);
+
 typedef struct mgl_quantize_request {
+    mgl_quantize_method method;
     mgl_weight_format layers;   /* a scaled format with group_rows 1 */
     mgl_weight_format head;     /* the same, or code F32: the head is not quantized */
     bool own_scales;            /* the dtype of the scales is the dtype of each matrix; the field

@@ -1,7 +1,7 @@
 /*
- * Round to nearest. See round.h. The formulas are those of uniform quantization with scales of
- * the largest magnitude (Nagel et al., "A White Paper on Neural Network Quantization", 2021,
- * section 2):
+ * Round to nearest, and clipping search. See round.h. The formulas are those of uniform
+ * quantization with scales of the largest magnitude (Nagel et al., "A White Paper on Neural Network
+ * Quantization", 2021, section 2):
  *
  *     integers, symmetric     s = max|w| / (2^(b-1) - 1)         q = clamp(round(w / s), +-limit)
  *     integers, asymmetric    s = (max w - min w) / (2^b - 1)    z = round(-min w / s)
@@ -11,6 +11,10 @@
  * The scale is first rounded to its dtype, and the codes follow from the rounded scale. If the
  * rounded scale is so small that clamping would change a weight by more than half a step, the next
  * larger scale is used. Ties are rounded to even. A group of zeros has the scale 1.
+ *
+ * Clipping search: the range is multiplied by ratios from 1 down, and the grid with the least
+ * squared error is taken ("MSE range setting" in section 3.1 of the same paper). Symmetric integers
+ * then use the code -2^(b-1) too.
  */
 #include "quantize/round.h"
 
@@ -97,54 +101,140 @@ static range find_range(const float *weights, int64_t count)
     return r;
 }
 
-/* Integers without zero points: q + 2^(bits - 1). Returns the scale. */
-static float round_symmetric(const float *weights, int64_t count, mgl_weight_format format,
-                             float largest, uint8_t *codes)
+/* ---- grids ----------------------------------------------------------------------------------- */
+
+/* Integers without zero points: q + 2^(bits - 1). The scale is `ratio` times max|w| / limit. */
+static mgl_grid fit_symmetric(mgl_weight_format format, range r, float ratio, bool search)
 {
     const int zero = mgl_weight_code_zero(format.code), limit = zero - 1;
+    const float largest = -r.least > r.most ? -r.least : r.most;
     const float exact = largest / (float)limit, least = largest / ((float)limit + 0.5f);
-    const float scale = round_scale(exact, least, format.scales);
-    for (int64_t i = 0; i < count; i++)
-        codes[i] = (uint8_t)(clamp(round_integer(weights[i] / scale), -limit, limit) + zero);
-    return scale;
+    const float scale = round_scale(ratio * exact, ratio < 1 ? 0 : least, format.scales);
+    return (mgl_grid){.code = format.code,
+                      .scale = scale,
+                      .zero = zero,
+                      .least = search ? 0 : 1,
+                      .most = 2 * zero - 1};
 }
 
-static float round_asymmetric(const float *weights, int64_t count, mgl_weight_format format,
-                              range r, uint8_t *codes, uint8_t *zero)
+static mgl_grid fit_asymmetric(mgl_weight_format format, range r, float ratio)
 {
     const int most = 2 * mgl_weight_code_zero(format.code) - 1;
-    const float exact = r.most / (float)most - r.least / (float)most; /* without overflow */
-    const float scale = round_scale(exact, exact, format.scales);
-    const int z = clamp(round_integer(-r.least / scale), 0, most);
-    for (int64_t i = 0; i < count; i++)
-        codes[i] = (uint8_t)clamp(round_integer(weights[i] / scale) + z, 0, most);
-    *zero = (uint8_t)z;
-    return scale;
+    const float exact = ratio * r.most / (float)most - ratio * r.least / (float)most;
+    const float scale = round_scale(exact, ratio < 1 ? 0 : exact, format.scales);
+    const int zero = clamp(round_integer(-ratio * r.least / scale), 0, most);
+    return (mgl_grid){.code = format.code, .scale = scale, .zero = zero, .least = 0, .most = most};
 }
 
-static float round_float(const float *weights, int64_t count, mgl_dtype dtype, float largest,
-                         uint8_t *codes)
+static mgl_grid fit_float(mgl_weight_format format, range r, float ratio)
 {
     const float half_step = 16; /* half the distance of 448 to the number below */
-    const float least = largest / (LARGEST_E4M3 + half_step);
-    const float scale = round_scale(largest / LARGEST_E4M3, least, dtype);
-    for (int64_t i = 0; i < count; i++)
-        codes[i] = mgl_round_e4m3(weights[i] / scale);
-    return scale;
+    const float largest = -r.least > r.most ? -r.least : r.most;
+    const float least = ratio < 1 ? 0 : largest / (LARGEST_E4M3 + half_step);
+    return (mgl_grid){.code = format.code,
+                      .scale = round_scale(ratio * largest / LARGEST_E4M3, least, format.scales)};
 }
 
-/* A group of zeros. */
-static float round_zeros(int64_t count, mgl_weight_format format, uint8_t *codes, uint8_t *zero)
+static mgl_grid fit_range(mgl_weight_format format, range r, float ratio, bool search)
 {
-    const bool is_middle = format.code != MGL_CODE_E4M3 && !format.zeros;
-    memset(codes, is_middle ? mgl_weight_code_zero(format.code) : 0, (size_t)count);
-    if (format.zeros)
-        *zero = 0;
-    return 1;
+    return format.code == MGL_CODE_E4M3 ? fit_float(format, r, ratio)
+           : format.zeros               ? fit_asymmetric(format, r, ratio)
+                                        : fit_symmetric(format, r, ratio, search);
 }
+
+/* The grid of a group of zeros. */
+static mgl_grid fit_zeros(mgl_weight_format format)
+{
+    const int zero =
+        format.code == MGL_CODE_E4M3 || format.zeros ? 0 : mgl_weight_code_zero(format.code);
+    return (mgl_grid){.code = format.code, .scale = 1, .zero = zero, .least = zero, .most = zero};
+}
+
+uint8_t mgl_grid_code(const mgl_grid *grid, float weight)
+{
+    if (grid->code == MGL_CODE_E4M3)
+        return mgl_round_e4m3(weight / grid->scale);
+    const float limit = 1 << 20; /* round_integer needs less than 2^22 */
+    float q = weight / grid->scale;
+    q = q < -limit ? -limit : q > limit ? limit : q;
+    return (uint8_t)clamp(round_integer(q) + grid->zero, grid->least, grid->most);
+}
+
+float mgl_grid_weight(const mgl_grid *grid, uint8_t code)
+{
+    return mgl_weight_code_number(grid->code, code, grid->zero) * grid->scale;
+}
+
+/* ---- clipping search ------------------------------------------------------------------------- */
+
+enum { LANES = 8 }; /* sums that are kept apart, so that the compiler can use vectors */
+
+static float sum_lanes(const float lanes[LANES])
+{
+    float sum = 0;
+    for (int i = 0; i < LANES; i++)
+        sum += lanes[i];
+    return sum;
+}
+
+/* The squared error of integers, weighted by `importance` (count), which may be NULL. `count` is a
+ * multiple of LANES, or the rest is left to the caller. */
+static float measure_integers(const float *weights, int64_t count, const mgl_grid *grid,
+                              const float *importance)
+{
+    const float magic = 12582912.0f, scale = grid->scale; /* see round_integer */
+    const float least = (float)(grid->least - grid->zero), most = (float)(grid->most - grid->zero);
+    float lanes[LANES] = {0};
+    for (int64_t at = 0; at + LANES <= count; at += LANES)
+        for (int i = 0; i < LANES; i++) {
+            float q = weights[at + i] / scale;
+            q = q < least ? least : q > most ? most : q;
+            q = (q + magic) - magic;
+            const float error = weights[at + i] - q * scale;
+            lanes[i] += error * error * (importance ? importance[at + i] : 1);
+        }
+    return sum_lanes(lanes);
+}
+
+static float measure_grid(const float *weights, int64_t count, const mgl_grid *grid,
+                          const float *importance)
+{
+    const bool is_float = grid->code == MGL_CODE_E4M3;
+    const int64_t whole = is_float ? 0 : count / LANES * LANES;
+    float sum = is_float ? 0 : measure_integers(weights, whole, grid, importance);
+    for (int64_t i = whole; i < count; i++) {
+        const float error = weights[i] - mgl_grid_weight(grid, mgl_grid_code(grid, weights[i]));
+        sum += error * error * (importance ? importance[i] : 1);
+    }
+    return sum;
+}
+
+mgl_grid mgl_grid_fit(const float *weights, int64_t count, mgl_weight_format format, mgl_fit fit)
+{
+    enum { STEPS = 48, OF = 80 }; /* ratios 1, 79/80, ..., 33/80 */
+    const range r = find_range(weights, count);
+    if (r.least == 0 && r.most == 0)
+        return fit_zeros(format);
+    mgl_grid best = fit_range(format, r, 1, fit.search);
+    if (!fit.search || !is_finite(best.scale))
+        return best;
+    float least = measure_grid(weights, count, &best, fit.importance);
+    for (int i = 1; i < STEPS; i++) {
+        const mgl_grid grid = fit_range(format, r, (float)(OF - i) / OF, true);
+        const float error = measure_grid(weights, count, &grid, fit.importance);
+        if (error < least) {
+            least = error;
+            best = grid;
+        }
+    }
+    return best;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 mgl_rounded mgl_round_row(const float *weights, int64_t columns, mgl_weight_format format,
-                          uint8_t *codes, float *scales, uint8_t *zeros, int64_t *column)
+                          mgl_fit fit, uint8_t *codes, float *scales, uint8_t *zeros,
+                          int64_t *column)
 {
     const int64_t group = format.group == MGL_GROUP_ALL ? columns : format.group;
     for (int64_t i = 0; i < columns; i++)
@@ -152,19 +242,15 @@ mgl_rounded mgl_round_row(const float *weights, int64_t columns, mgl_weight_form
             return *column = i, MGL_ROUND_NOT_FINITE;
     for (int64_t at = 0, g = 0; at < columns; at += group, g++) {
         const int64_t count = columns - at < group ? columns - at : group;
-        const range r = find_range(weights + at, count);
-        const float largest = -r.least > r.most ? -r.least : r.most;
-        uint8_t *const zero = format.zeros ? &zeros[g] : NULL;
-        if (largest == 0)
-            scales[g] = round_zeros(count, format, codes + at, zero);
-        else if (format.code == MGL_CODE_E4M3)
-            scales[g] = round_float(weights + at, count, format.scales, largest, codes + at);
-        else if (format.zeros)
-            scales[g] = round_asymmetric(weights + at, count, format, r, codes + at, zero);
-        else
-            scales[g] = round_symmetric(weights + at, count, format, largest, codes + at);
-        if (!is_finite(scales[g]))
+        const mgl_fit own = {fit.search, fit.importance ? fit.importance + at : NULL};
+        const mgl_grid grid = mgl_grid_fit(weights + at, count, format, own);
+        if (!is_finite(grid.scale))
             return *column = at, MGL_ROUND_TOO_LARGE;
+        scales[g] = grid.scale;
+        if (format.zeros)
+            zeros[g] = (uint8_t)grid.zero;
+        for (int64_t i = at; i < at + count; i++)
+            codes[i] = mgl_grid_code(&grid, weights[i]);
     }
     return MGL_ROUNDED;
 }

@@ -1,5 +1,6 @@
 /*
- * Round to nearest: the codes, scales and zero points of a row of weights. Called by write.c.
+ * Round to nearest: the codes, scales and zero points of a row of weights. Called by write.c and
+ * gptq.c.
  */
 #ifndef MGL_QUANTIZE_ROUND_H
 #define MGL_QUANTIZE_ROUND_H
@@ -12,6 +13,29 @@ typedef enum mgl_rounded {
     MGL_ROUND_TOO_LARGE   /* the dtype of the scales cannot hold a scale */
 } mgl_rounded;
 
+/* The numbers that a group of weights is rounded to: (u - zero) * scale for the integers u from
+ * `least` to `most`, or e4m3 numbers times the scale. */
+typedef struct mgl_grid {
+    mgl_weight_code code;
+    float scale; /* a number of the dtype of the scales; infinite: the dtype cannot hold it */
+    int zero;    /* counted as the codes */
+    int least, most;
+} mgl_grid;
+
+/* How the scale of a group is chosen. */
+typedef struct mgl_fit {
+    bool search;             /* false: from the largest magnitude. true: the clipping search, which
+                              * takes the scale with the least squared error */
+    const float *importance; /* (count) factors of the squared errors, or NULL: all are 1 */
+} mgl_fit;
+
+/* Chooses the grid of a group of `count` finite weights. */
+mgl_grid mgl_grid_fit(const float *weights, int64_t count, mgl_weight_format format, mgl_fit fit);
+
+/* Returns the code of the number next to the weight, and the number of a code. */
+uint8_t mgl_grid_code(const mgl_grid *grid, float weight);
+float mgl_grid_weight(const mgl_grid *grid, uint8_t code);
+
 /* Rounds a row of `columns` weights to codes of a scaled format whose scales are shared within a
  * row (group_rows 1).
  *
@@ -20,9 +44,11 @@ typedef enum mgl_rounded {
  *     scales   (groups) values of the dtype format.scales
  *     zeros    (groups) zero points, counted as the codes; not written if the format has none
  *
- * On a failure, *column is the column of the weight, or the first column of the group. */
+ * fit.importance has one factor a column. On a failure, *column is the column of the weight, or the
+ * first column of the group. */
 mgl_rounded mgl_round_row(const float *weights, int64_t columns, mgl_weight_format format,
-                          uint8_t *codes, float *scales, uint8_t *zeros, int64_t *column);
+                          mgl_fit fit, uint8_t *codes, float *scales, uint8_t *zeros,
+                          int64_t *column);
 
 /* Rounds to float8_e4m3fn, ties to even. A magnitude above 448, the largest number, becomes 448. */
 uint8_t mgl_round_e4m3(float value);

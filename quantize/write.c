@@ -39,6 +39,7 @@ typedef struct matrix {
     const mgl_stored_tensor *stored;
     const mgl_planned_source *source;
     int index; /* stored tensor */
+    mgl_fit fit;
     int64_t rows, columns, groups;
     int64_t chunk;   /* rows of a chunk */
     size_t first;    /* number of the first chunk of the batch */
@@ -137,7 +138,7 @@ static mgl_status round_rows(const matrix *m, const buffers *b, int64_t row, int
     for (int64_t i = 0; i < count; i++) {
         int64_t column = 0;
         const mgl_rounded rounded =
-            mgl_round_row(b->weights + i * c, c, m->source->format, b->codes + i * c,
+            mgl_round_row(b->weights + i * c, c, m->source->format, m->fit, b->codes + i * c,
                           b->scales + i * g, b->zeros + i * g, &column);
         if (rounded)
             return fail_row(m, rounded, row + i, column, err);
@@ -217,6 +218,7 @@ static mgl_status quantize_matrix(const mgl_quantize_plan *plan, mgl_output *con
                                   int index, progress *p, mgl_error *err)
 {
     const mgl_stored_tensor *stored = &plan->files->tensors.items[index];
+    const mgl_fit fit = {.search = p->request->method != MGL_METHOD_RTN};
     const mgl_planned_source *source = &plan->sources[index];
     buffers memory[MGL_MAX_THREADS] = {0};
     const int threads = mgl_parallel_threads();
@@ -226,6 +228,7 @@ static mgl_status quantize_matrix(const mgl_quantize_plan *plan, mgl_output *con
                 .stored = stored,
                 .source = source,
                 .index = index,
+                .fit = fit,
                 .rows = stored->shape[0],
                 .columns = columns,
                 .groups = mgl_weight_format_groups(source->format, columns),

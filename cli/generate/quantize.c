@@ -21,6 +21,8 @@ enum { DEFAULT_GROUP = 128 }; /* of 4 bits */
 #define QUANTIZE_OPTIONS(X)                                                                        \
     X(text, output, "-o", "DIR", 0, 0, "the new folder (required)")                                \
     X(text, bits, "--bits", "8|4|fp8", 0, 0, "codes of the matrices of the layers (8)")            \
+    X(text, method, "--method", "rtn|clip", 0, 0,                                                  \
+      "rtn: round to nearest; clip: with the scale of the least squared error (rtn)")              \
     X(int, group, "--group", "N", MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP,                            \
       "columns that share a scale, a multiple of 16 (4 bits: 128; others: the whole row)")         \
     X(flag, sym, "--sym", NULL, 0, 0, "integers without zero points (the default)")                \
@@ -108,6 +110,9 @@ static mgl_status read_flags(const struct options *o, mgl_quantize_request *r, m
         return mgl_fail(err, MGL_USAGE, "--group",
                         "not a multiple of 16: %d; allowed: multiples of 16 up to 1024",
                         (int)o->group.value);
+    if (o->method.given && !mgl_quantize_method_parse(o->method.value, &r->method))
+        return mgl_fail(err, MGL_USAGE, "--method", "unknown method: %.40s; supported: rtn, clip",
+                        o->method.value);
     mgl_status status = read_formats(o, r, err);
     return status ? status : read_scales(o, r, err);
 }

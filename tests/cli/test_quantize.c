@@ -47,6 +47,7 @@ static const struct {
     {"--bits 4 --group 64", "int4 group 64 bf16: 42 matrices", 1e-2},
     {"--bits fp8 --scales f32", "e4m3 row f32: 42 matrices", 1e-3},
     {"--bits 4 --asym", "int4 group 128 bf16 zeros: 42 matrices", 1e-2},
+    {"--bits 4 --method clip", "int4 group 128 bf16: 42 matrices", 1e-3},
     {"--head 8", "int8 row bf16: 43 matrices", 3e-4},
     {"--bits 4 --head fp8", "e4m3 row bf16: 1 matrix", 1e-2},
 };
@@ -91,6 +92,7 @@ static const struct {
     {"quantize %s -o x --head f16", 1, "unknown number of bits: f16; supported: 8, 4, fp8 and"},
     {"quantize %s -o x --bits fp8 --asym", 1, "fp8 has no zero points"},
     {"quantize %s -o x --sym --asym", 1, "exclude one another"},
+    {"quantize %s -o x --method awq", 1, "unknown method: awq; supported: rtn, clip"},
     {"quantize %s -o x --group 40", 1, "not a multiple of 16: 40"},
     {"quantize %s -o x --group 2048", 1, "allowed: 16 to 1024"},
     {"quantize %s -o x --scales f64", 1, "unknown number format: f64"},

@@ -16,10 +16,15 @@ typedef struct row {
     int64_t column;
 } row;
 
-static mgl_rounded round_to(const float *weights, mgl_weight_format format, row *r)
+static mgl_rounded round_by(const float *weights, mgl_weight_format format, mgl_fit fit, row *r)
 {
     r->column = -1;
-    return mgl_round_row(weights, COLUMNS, format, r->codes, r->scales, r->zeros, &r->column);
+    return mgl_round_row(weights, COLUMNS, format, fit, r->codes, r->scales, r->zeros, &r->column);
+}
+
+static mgl_rounded round_to(const float *weights, mgl_weight_format format, row *r)
+{
+    return round_by(weights, format, (mgl_fit){0}, r);
 }
 
 static float weight_of(const row *r, mgl_weight_format f, int column)
@@ -146,6 +151,68 @@ START_TEST(numbers_without_a_code)
 }
 END_TEST
 
+/* The squared error of a row, weighted by `importance`, which may be NULL. */
+static double squared_error(const float *weights, const row *r, mgl_weight_format f,
+                            const float *importance)
+{
+    double sum = 0;
+    for (int c = 0; c < COLUMNS; c++) {
+        const double error = (double)weight_of(r, f, c) - (double)weights[c];
+        sum += error * error * (importance ? (double)importance[c] : 1);
+    }
+    return sum;
+}
+
+/* The clipping search never has a larger squared error than rounding to nearest, and for 4 bits a
+ * smaller one. */
+START_TEST(the_clipping_search_lowers_the_error)
+{
+    float weights[COLUMNS], importance[COLUMNS];
+    row nearest, searched;
+    fill(weights, 1);
+    for (int c = 0; c < COLUMNS; c++)
+        importance[c] = c % 7 ? 1 : 40;
+    weights[5] = 3; /* an outlier */
+    for (int i = 0; i < 3 * 3 * 2 * 2; i++) {
+        const mgl_weight_format f = {.code = codes[i % 3],
+                                     .scales = dtypes[i / 3 % 3],
+                                     .group = GROUP,
+                                     .group_rows = 1,
+                                     .zeros = i / 18 && codes[i % 3] != MGL_CODE_E4M3};
+        const mgl_fit fit = {true, i / 9 % 2 ? importance : NULL};
+        ck_assert_int_eq(round_by(weights, f, (mgl_fit){0}, &nearest), MGL_ROUNDED);
+        ck_assert_int_eq(round_by(weights, f, fit, &searched), MGL_ROUNDED);
+        const double before = squared_error(weights, &nearest, f, fit.importance);
+        const double after = squared_error(weights, &searched, f, fit.importance);
+        ck_assert_double_le(after, before * 1.00001);
+        if (f.code == MGL_CODE_INT4)
+            ck_assert_double_lt(after, before * 0.95);
+    }
+}
+END_TEST
+
+/* Symmetric integers use the code -2^(bits - 1), and important weights decide about the scale. */
+START_TEST(scales_of_the_clipping_search)
+{
+    const mgl_weight_format f = {MGL_CODE_INT4, MGL_F32, MGL_GROUP_ALL, 1, false};
+    float weights[COLUMNS], importance[COLUMNS];
+    row r;
+    for (int c = 0; c < COLUMNS; c++) {
+        weights[c] = (float)(c % 16 - 8);
+        importance[c] = 1e-6f;
+    }
+    ck_assert_int_eq(round_by(weights, f, (mgl_fit){true, NULL}, &r), MGL_ROUNDED);
+    ck_assert_float_eq(r.scales[0], 1);
+    ck_assert_uint_eq(r.codes[0], 0);
+    ck_assert_uint_eq(r.codes[15], 15);
+    weights[3] = 12; /* clamped: its weight is small */
+    weights[4] = -4;
+    importance[4] = 1;
+    ck_assert_int_eq(round_by(weights, f, (mgl_fit){true, importance}, &r), MGL_ROUNDED);
+    ck_assert_float_lt(fabsf(weight_of(&r, f, 4) + 4), 0.02f);
+}
+END_TEST
+
 /* All e4m3 numbers are their own codes; between two numbers, the nearer one or the even code. */
 START_TEST(e4m3)
 {
@@ -195,6 +262,8 @@ int main(void)
     tcase_add_test(tests, zero_points);
     tcase_add_test(tests, a_group_of_zeros_has_the_scale_1);
     tcase_add_test(tests, numbers_without_a_code);
+    tcase_add_test(tests, the_clipping_search_lowers_the_error);
+    tcase_add_test(tests, scales_of_the_clipping_search);
     tcase_add_test(tests, e4m3);
     tcase_add_test(tests, packing);
     suite_add_tcase(suite, tests);
