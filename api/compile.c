@@ -106,13 +106,13 @@ static mgl_status make_kernel(compilation *c, mgl_compile_report *out, mgl_error
     return MGL_OK;
 }
 
-static mgl_status read_file(compilation *c, const struct model_file *file, mgl_error *err)
+static mgl_status read_file(compilation *c, const mgl_model_files *from,
+                            const struct model_file *file, mgl_error *err)
 {
     mgl_text path;
     mgl_image_file *to = &c->files[c->file_count];
     char **text = &c->texts[c->file_count];
-    const mgl_model_files from = {.path = c->checkpoint->folder};
-    mgl_status status = mgl_model_files_read(&from, file->name, MAX_FILE, file->required, &path,
+    mgl_status status = mgl_model_files_read(from, file->name, MAX_FILE, file->required, &path,
                                              text, &to->length, err);
     if (*text) {
         to->name = file->name;
@@ -157,11 +157,13 @@ static mgl_status check_tokenizer(compilation *c, mgl_error *err)
 static mgl_status read_files(compilation *c, mgl_error *err)
 {
     bool has_tokenizer = false;
-    mgl_status status = MGL_OK;
+    mgl_model_files from;
+    mgl_status status = mgl_model_files_open(c->checkpoint->folder, &from, err);
     for (int i = 0; i < MODEL_FILES && !status; i++)
-        status = read_file(c, &model_files[i], err);
-    if (!status)
+        status = read_file(c, &from, &model_files[i], err);
+    if (!status && !mgl_model_files_are_one(&from))
         status = read_templates(c, err);
+    mgl_model_files_close(&from);
     if (!status)
         status = mgl_model_has_tokenizer(c->checkpoint->folder, &has_tokenizer, err);
     return status || !has_tokenizer ? status : check_tokenizer(c, err);

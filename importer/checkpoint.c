@@ -321,18 +321,26 @@ static bool has_words(const mgl_safetensors *files)
     return false;
 }
 
+/* Opens the tensors of a folder or a GGUF file. */
+static mgl_status open_tensors(const mgl_model_files *model, mgl_safetensors **out, mgl_error *err)
+{
+    return model->gguf ? mgl_gguf_open_tensors(model->gguf, out, err)
+                       : mgl_safetensors_open(model->path, out, err);
+}
+
 static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_model_files *model,
                              declaration *declared, mgl_error *err)
 {
     mgl_safetensors *files;
     mgl_status status =
         model->mega ? list_tensors(model->mega, checkpoint->folder, &files, &declared->list, err)
-                    : mgl_safetensors_open(checkpoint->folder, &files, err);
+                    : open_tensors(model, &files, err);
     if (status)
         return status;
     checkpoint->files = files->file_count;
     mgl_quantization *quantization = &declared->quantization;
-    if (!quantization->quantizer && !quantization->rejected && !model->mega && has_words(files))
+    if (!quantization->quantizer && !quantization->rejected && !mgl_model_files_are_one(model) &&
+        has_words(files))
         status = mgl_quantization_read_beside(model, quantization, &checkpoint->reasons, err);
     if (!status && has_sizes(&declared->config))
         status = bind_graph(checkpoint, declared, files, err);
@@ -358,7 +366,7 @@ mgl_status mgl_checkpoint_find_tie(const char *path, mgl_config *config, mgl_err
     mgl_status status = mgl_model_files_open(path, &files, err);
     if (!status)
         status = files.mega ? list_tensors(files.mega, path, &tensors, NULL, err)
-                            : mgl_safetensors_open(path, &tensors, err);
+                            : open_tensors(&files, &tensors, err);
     if (!status) {
         const mgl_naming naming = mgl_naming_find(config, tensors);
         status = is_head_own(&naming, &own, err);
@@ -445,7 +453,8 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_model_files *
 {
     mgl_json config_json = {0}, generation_json = {0};
     declaration declared = {0};
-    mgl_status status = files->mega ? MGL_OK : mgl_layout_check_folder(files->path, err);
+    mgl_status status =
+        mgl_model_files_are_one(files) ? MGL_OK : mgl_layout_check_folder(files->path, err);
     if (!status)
         status = mgl_model_files_parse(files, MGL_MEGA_CONFIG, MAX_CONFIG, true,
                                        mgl_json_parse_python, &config_json, err);
@@ -456,6 +465,8 @@ static mgl_status read_files(mgl_checkpoint *checkpoint, const mgl_model_files *
         status = copy_architecture(&config_json, checkpoint, err);
     if (!status)
         status = read_declaration(&config_json, &checkpoint->reasons, &declared, err);
+    if (files->gguf)
+        declared.config.pairs = mgl_gguf_rope_pairs(files->gguf);
     const mgl_json ends = status ? config_json : end_token_object(&config_json, &declared.config);
     if (!status)
         status = mgl_generation_read(generation_json.root ? &generation_json : NULL, &ends,
@@ -594,8 +605,11 @@ mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const c
                                        mgl_error *err)
 {
     const source *s = checkpoint->graph->reader;
-    mgl_status status = checkpoint->files ? check_folder(checkpoint->folder, output, err)
-                                          : mgl_file_check_output(output, checkpoint->folder, err);
+    bool is_folder;
+    mgl_status status = mgl_folder_stands(checkpoint->folder, &is_folder, err);
+    if (!status)
+        status = is_folder ? check_folder(checkpoint->folder, output, err)
+                           : mgl_file_check_output(output, checkpoint->folder, err);
     for (int i = 0; i < s->files->file_count && !status; i++)
         status = mgl_file_check_output(output, mgl_map_path(s->files->files[i].map), err);
     return status;

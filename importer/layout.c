@@ -52,7 +52,6 @@ static const struct row {
     {ANY_MODEL, "consolidated*.pth", "the layout of Meta", TAKE},
     {MGL_LACKS_WEIGHTS, "pytorch_model*.bin", "weights of PyTorch", CONVERT_WEIGHTS},
     {MGL_LACKS_WEIGHTS, "*.safetensors", "weights under another name", RENAME},
-    {ANY_MODEL, "*.gguf", "a GGUF file", TAKE},
     {ANY_MODEL, "*.pth", "a file of PyTorch", TAKE},
     {ANY_MODEL, "*.pt", "a file of PyTorch", TAKE},
     {MGL_LACKS_WEIGHTS, "tf_model*.h5", "weights of TensorFlow", TAKE},
@@ -322,6 +321,18 @@ static mgl_status fail_plain(const char *folder, mgl_lack lack, mgl_error *err)
                     "in other formats must be converted to safetensors first");
 }
 
+/* A folder with one GGUF file is that file (cache.c). */
+static mgl_status check_gguf(const char *folder, const mgl_file_list *files, mgl_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++)
+        count += mgl_text_ends(files->names[i], ".gguf");
+    return count > 1 ? mgl_fail(err, MGL_BAD_INPUT, folder,
+                                "holds %zu GGUF files; name one of them, such as %.200s/%.200s",
+                                count, folder, find_match(files, "*.gguf"))
+                     : MGL_OK;
+}
+
 static mgl_status explain(const char *folder, const mgl_file_list *files, mgl_lack lack,
                           mgl_error *err)
 {
@@ -334,6 +345,8 @@ static mgl_status explain(const char *folder, const mgl_file_list *files, mgl_la
         status = fail_unfinished(folder, err);
     if (!status && !files->count)
         status = fail_empty(folder, err);
+    if (!status)
+        status = check_gguf(folder, files, err);
     if (!status && lack != MGL_LACKS_TOKENIZER)
         status = check_rows(folder, files, lack, err);
     else if (!status && !holds(folder, "config.json"))
@@ -388,7 +401,6 @@ mgl_status mgl_layout_fail_shard(const char *folder, const char *shard, size_t t
 static const struct file_row {
     const char *pattern, *what, *advice;
 } file_rows[] = {
-    {"*.gguf", "is a GGUF file, which is not read", TAKE_SAFETENSORS},
     {"*.ggml", "is a GGML file, which is not read", TAKE_SAFETENSORS},
     {"adapter_model.safetensors", "is a LoRA adapter, not a model",
      "merge it into its base model first (merge_and_unload of peft)"},

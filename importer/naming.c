@@ -43,6 +43,20 @@ static const struct row {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
+/*  text in the graph's name, text in a GGUF file */
+static const struct {
+    const char *graph, *stored;
+} gguf_rows[] = {
+    {"model.embed_tokens.", "token_embd."},  {"model.layers.", "blk."},
+    {"model.norm.", "output_norm."},         {"lm_head.", "output."},
+    {".self_attn.q_proj.", ".attn_q."},      {".self_attn.k_proj.", ".attn_k."},
+    {".self_attn.v_proj.", ".attn_v."},      {".self_attn.o_proj.", ".attn_output."},
+    {".self_attn.q_norm.", ".attn_q_norm."}, {".self_attn.k_norm.", ".attn_k_norm."},
+    {".input_layernorm.", ".attn_norm."},    {".post_attention_layernorm.", ".ffn_norm."},
+    {".mlp.gate_proj.", ".ffn_gate."},       {".mlp.up_proj.", ".ffn_up."},
+    {".mlp.down_proj.", ".ffn_down."},
+};
+
 /*  replace "model." and "lm_head."; only in wrappers; the first row that fits applies */
 static const struct prefix {
     const char *body, *head;
@@ -79,6 +93,11 @@ static bool replace(char text[160], const char *from, const char *to)
 void mgl_naming_name(const mgl_naming *naming, const char *name, char out[160])
 {
     snprintf(out, 160, "%s", name);
+    if (naming->gguf) {
+        for (size_t i = 0; i < sizeof gguf_rows / sizeof *gguf_rows; i++)
+            replace(out, gguf_rows[i].graph, gguf_rows[i].stored);
+        return;
+    }
     for (int i = 0; i < ROW_COUNT && !naming->canonical; i++)
         if (!strcmp(rows[i].model_type, naming->config->model_type) &&
             (naming->renamed || rows[i].part != WHOLE))
@@ -120,6 +139,9 @@ static void find_head(mgl_naming *naming)
 mgl_naming mgl_naming_find(const mgl_config *config, const mgl_safetensors *files)
 {
     const bool is_compiled = files->file_count == 0;
+    mgl_naming gguf = {.config = config, .files = files, .gguf = true, .body = "", .head = ""};
+    if (!is_compiled && fits(&gguf))
+        return gguf;
     for (int i = 0; i < 2 * PREFIX_COUNT && !is_compiled; i++) {
         const struct prefix *prefix = &prefixes[i / 2];
         mgl_naming naming = {.config = config,

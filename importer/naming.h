@@ -27,6 +27,7 @@ typedef struct mgl_naming {
     const mgl_config *config;
     const mgl_safetensors *files;
     bool canonical;          /* a compiled model: the graph's own names and order */
+    bool gguf;               /* the names of GGUF files; the fields below are unused */
     bool renamed;            /* the family's own names instead of Llama's */
     const char *body, *head; /* replace "model." and "lm_head." */
 } mgl_naming;

@@ -289,6 +289,14 @@ static mgl_status check_model(const mgl_checkpoint *checkpoint, mgl_error *err)
     if (!checkpoint->files)
         return mgl_fail(err, MGL_BAD_INPUT, checkpoint->folder,
                         "is a compiled file; give the folder that it was compiled from");
+    bool is_folder;
+    mgl_status status = mgl_folder_stands(checkpoint->folder, &is_folder, err);
+    if (status)
+        return status;
+    if (!is_folder)
+        return mgl_fail(err, MGL_BAD_INPUT, checkpoint->folder,
+                        "is a GGUF file, which `quantize` does not read; give the model in Hugging "
+                        "Face layout");
     if (checkpoint->quantized)
         return mgl_fail(err, MGL_BAD_INPUT, checkpoint->folder,
                         "the model is quantized already: %d matrices; give the original model",

@@ -4,10 +4,10 @@
  */
 #include "cli/generate/tokenizer.h"
 
+#include "base/file.h"
 #include "cli/cli.h"
 #include "importer/checkpoint.h"
 #include "importer/layout.h"
-#include "importer/mega.h"
 #include "importer/tokenizer/facts.h"
 
 #include <string.h>
@@ -33,11 +33,11 @@ static mgl_status try_tokenizer(const char *path, mgl_tokenizer **out, mgl_error
 static mgl_status look_for_tokenizer(const char *path, mgl_tokenizer **out, mgl_error *why,
                                      mgl_error *err)
 {
-    bool compiled;
+    bool is_folder;
     mgl_status status = try_tokenizer(path, out, why, err);
     if (!status)
-        status = mgl_mega_stands(path, &compiled, err);
-    if (!status && !compiled && !*out && !why->message[0] &&
+        status = mgl_folder_stands(path, &is_folder, err);
+    if (!status && is_folder && !*out && !why->message[0] &&
         mgl_layout_check_tokenizer(path, why) && strcmp(why->where, path) != 0)
         *why = (mgl_error){0}; /* no tokenizer in any format */
     return status;

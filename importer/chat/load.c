@@ -92,7 +92,9 @@ static mgl_status add_files(mgl_chat_template *chat, const mgl_model_files *from
         status = add_template(chat, "default", text, length, path.bytes, err);
     mgl_free(text);
     mgl_text_clear(&path);
-    return status || from->mega ? status : visit_folder(from->path, add_further, chat, err);
+    return status || mgl_model_files_are_one(from)
+               ? status
+               : visit_folder(from->path, add_further, chat, err);
 }
 
 /* Adds the template `text` of the config under its name there. */

@@ -530,6 +530,29 @@ static bool bind_awq(matrix *m)
     return decide_zeros(m, !m->group->symmetric);
 }
 
+/* Blocks of a GGUF file, which hold the scales too. */
+static bool bind_blocks(matrix *m, const mgl_view *view, int codes)
+{
+    const mgl_stored_tensor *t = stored_of(m->b, codes);
+    const mgl_gguf_blocks *blocks = mgl_gguf_find_blocks(t->stored_dtype);
+    if (!blocks)
+        return reject(m->b, t->name,
+                      "weights of the type %s are not supported; supported: " MGL_GGUF_SUPPORTED
+                      "; use a file of another type of this model",
+                      t->stored_dtype);
+    *m->out = (mgl_quantized){.format = blocks->format,
+                              .view = *view,
+                              .columns = m->columns,
+                              .groups = mgl_weight_format_groups(blocks->format, m->columns),
+                              .codes = codes,
+                              .scales = codes,
+                              .zeros = -1,
+                              .packing = MGL_CODES_BLOCKS,
+                              .blocks = blocks};
+    m->out->view.stored = codes;
+    return check_shape(m, codes, m->rows, m->columns);
+}
+
 /* ---- which layout ---------------------------------------------------------------------------- */
 
 static const char *const code_suffixes[] = {"weight", "weight_packed", "qweight"};
@@ -591,7 +614,7 @@ static void count_bytes(const matrix *m, int64_t rows)
     mgl_quantized *q = m->out;
     const int parts[] = {q->codes, q->scales, q->zeros};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i] >= 0)
+        if (parts[i] >= 0 && (i == 0 || parts[i] != q->codes))
             q->bytes += (uint64_t)((double)stored_of(m->b, parts[i])->bytes * (double)rows /
                                    (double)m->rows);
 }
@@ -705,6 +728,12 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
         return MGL_BINDING_REJECTED;
     }
     const mgl_stored_tensor *t = stored_of(b, codes);
+    if (mgl_gguf_is_quantized(t->stored_dtype)) {
+        if (!bind_blocks(&m, view, codes))
+            return MGL_BINDING_REJECTED;
+        count_bytes(&m, tensor->rows);
+        return MGL_BINDING_QUANTIZED;
+    }
     const bool is_code = suffix || has_dtype(t, "I8") || has_dtype(t, "F8_E4M3");
     if (!is_code)
         return t->usable ? bind_plain(&m, tensor, codes) : MGL_BINDING_PLAIN;

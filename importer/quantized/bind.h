@@ -6,6 +6,7 @@
 #ifndef MGL_IMPORTER_QUANTIZED_BIND_H
 #define MGL_IMPORTER_QUANTIZED_BIND_H
 
+#include "importer/gguf/blocks.h"
 #include "importer/naming.h"
 #include "importer/quantized/quantization.h"
 
@@ -14,7 +15,8 @@ typedef enum mgl_code_packing {
     MGL_CODES_BYTES,   /* [N, K]: a byte a code */
     MGL_CODES_NIBBLES, /* [N, K / 8] words: 4 bits, along K */
     MGL_CODES_GPTQ,    /* [K b / 32, N] words: along K */
-    MGL_CODES_AWQ      /* [K, N / 8] words: along N, in AWQ's order */
+    MGL_CODES_AWQ,     /* [K, N / 8] words: along N, in AWQ's order */
+    MGL_CODES_BLOCKS   /* [N, K / b] blocks of b codes with their scales: GGUF */
 } mgl_code_packing;
 
 /* How the zero points are packed: G groups a row. */
@@ -33,10 +35,11 @@ typedef struct mgl_quantized {
     int64_t columns, groups;
     int codes, scales, zeros; /* stored tensors; zeros is -1 if there are none */
     mgl_code_packing packing;
-    bool is_signed;         /* MGL_CODES_BYTES: two's complement integers */
-    bool scales_by_group;   /* scales are [G, N]; else [N / scale_rows, G] */
-    int64_t scale_rows;     /* stored rows that share a row of scales */
-    bool scales_are_powers; /* scales are F8_E8M0: 2^(byte - 127) */
+    const mgl_gguf_blocks *blocks; /* MGL_CODES_BLOCKS */
+    bool is_signed;                /* MGL_CODES_BYTES: two's complement integers */
+    bool scales_by_group;          /* scales are [G, N]; else [N / scale_rows, G] */
+    int64_t scale_rows;            /* stored rows that share a row of scales */
+    bool scales_are_powers;        /* scales are F8_E8M0: 2^(byte - 127) */
     mgl_zero_packing zero_packing;
     int zero_add;   /* is added to a stored zero point, modulo 2^b */
     uint64_t bytes; /* of the stored tensors: the share of the rows */

@@ -264,10 +264,35 @@ static mgl_status read_run_zeros(const mgl_safetensors *files, const mgl_quantiz
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
+/* Reads and unpacks blocks, a part of the rows at a time. */
+static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                              int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+{
+    const mgl_gguf_blocks *blocks = m->blocks;
+    const int64_t width = m->columns / blocks->weights, all = count * width;
+    const int64_t most = RUN_CODES / blocks->weights, some = all < most ? all : most;
+    const int groups = blocks->weights / blocks->format.group;
+    const size_t size = (size_t)blocks->bytes;
+    uint8_t *raw = mgl_alloc((size_t)some * size + 1);
+    mgl_status status = raw ? MGL_OK : mgl_fail_memory(err, (size_t)some * size);
+    for (int64_t at = 0, n; at < all && !status; at += n) {
+        n = all - at < some ? all - at : some;
+        status = mgl_safetensors_read(files, m->codes, (size_t)(row * width + at) * size,
+                                      (size_t)n * size, raw, err);
+        for (int64_t i = 0; i < n && !status; i++)
+            blocks->unpack(raw + (size_t)i * size, to->codes + (at + i) * blocks->weights,
+                           to->scales + (at + i) * groups);
+    }
+    mgl_free(raw);
+    return status ? status : check_scales(files, m, row, count, to->scales, err);
+}
+
 /* Reads stored rows [row, row + count). */
 static mgl_status read_run(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                            int64_t count, const mgl_quantized_rows *to, mgl_error *err)
 {
+    if (m->packing == MGL_CODES_BLOCKS)
+        return read_blocks(files, m, row, count, to, err);
     mgl_status status = read_run_codes(files, m, row, count, to->codes, err);
     if (!status)
         status = read_run_scales(files, m, row, count, to->scales, err);

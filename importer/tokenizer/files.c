@@ -45,18 +45,26 @@ static mgl_status read_others(const mgl_model_files *from, mgl_tokenizer_files *
     return status;
 }
 
-static mgl_status read_compiled(const mgl_model_files *from, mgl_tokenizer_files *out,
-                                mgl_error *err)
+/* Reads the files of a compiled model or a GGUF file. */
+static mgl_status read_one(const mgl_model_files *from, mgl_tokenizer_files *out, mgl_error *err)
 {
+    mgl_text path = {0};
     char *text = NULL;
     size_t length;
-    if (!mgl_mega_find(from->mega, MGL_MEGA_TOKENIZER))
+    bool has;
+    mgl_status status = mgl_model_files_have(from, MGL_MEGA_TOKENIZER, &has, err);
+    if (!status && !has)
         return mgl_fail(err, MGL_BAD_INPUT, from->path,
-                        "was compiled from a folder without tokenizer.json");
-    mgl_status status = mgl_mega_read(from->mega, MGL_MEGA_TOKENIZER, &text, &length, err);
+                        from->mega ? "was compiled from a folder without tokenizer.json"
+                                   : "has no tokenizer (tokenizer.ggml.model); give ids instead of "
+                                     "texts");
+    if (!status)
+        status = mgl_model_files_read(from, MGL_MEGA_TOKENIZER, MGL_TOKENIZER_CAP, true, &path,
+                                      &text, &length, err);
     if (!status)
         status = mgl_json_parse(text, length, MGL_TOKENIZER_CAP, from->path, &out->tokenizer, err);
     mgl_free(text);
+    mgl_text_clear(&path);
     return status ? status : read_others(from, out, err);
 }
 
@@ -83,8 +91,9 @@ mgl_status mgl_tokenizer_files_read(const char *path, mgl_tokenizer_files *out, 
     bool exists;
     mgl_model_files from;
     mgl_status status = mgl_model_files_open(path, &from, err);
-    if (from.mega) {
-        status = read_compiled(&from, out, err);
+    if (mgl_model_files_are_one(&from)) {
+        if (!status)
+            status = read_one(&from, out, err);
         mgl_model_files_close(&from);
         return status;
     }
@@ -97,7 +106,10 @@ mgl_status mgl_tokenizer_files_read(const char *path, mgl_tokenizer_files *out, 
         status = mgl_model_resolve_path(path, &folder, err);
     if (status)
         return status;
-    status = read_folder(folder, out, err);
+    status = mgl_model_files_open(folder, &from, err); /* a folder may hold one GGUF file */
+    if (!status)
+        status = from.gguf ? read_one(&from, out, err) : read_folder(folder, out, err);
+    mgl_model_files_close(&from);
     mgl_free(folder);
     return status;
 }
