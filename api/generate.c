@@ -1,9 +1,9 @@
 /*
  * Generates replies and scores texts (mgl_model_generate_batch, mgl_model_generate,
- * mgl_model_score). Requests are validated before anything runs. Each request becomes one sequence
- * of a launch, and the launch's report becomes the results. A streaming detokenizer searches for
- * stop strings while tokens arrive. Prompt log-probabilities need a scoring launch before the
- * reply.
+ * mgl_model_score, mgl_model_score_logits). Requests are validated before anything runs. Each
+ * request becomes one sequence of a launch, and the launch's report becomes the results. A
+ * streaming detokenizer searches for stop strings while tokens arrive. Prompt log-probabilities
+ * need a scoring launch before the reply.
  */
 #include "api/model.h"
 
@@ -643,6 +643,25 @@ mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count, f
     if (!status)
         memcpy(logprob, report.score[0], count * sizeof *logprob);
     return status;
+}
+
+mgl_status mgl_model_score_logits(mgl_model *model, const int32_t *ids, size_t count, size_t begin,
+                                  float *logits, mgl_error *err)
+{
+    if (!model || !logits)
+        return mgl_fail_null(err, __func__, model ? "logits" : "model");
+    mgl_cancel_reset(&model->own);
+    mgl_status status = check_ids(model, "text", ids, count, err);
+    if (!status && begin >= count)
+        status = mgl_fail(err, MGL_USAGE, "begin",
+                          "is %zu; the text has %zu token%s, and the first "
+                          "logits belong to token begin + 1",
+                          begin, count, mgl_plural(count));
+    if (!status)
+        status = mgl_check_abort(&model->cancel->set, err);
+    return status ? status
+                  : mgl_vm_score_logits(model->vm, ids, (int32_t)count, (int32_t)begin,
+                                        &model->cancel->set, logits, err);
 }
 
 mgl_status mgl_model_get_logits(const mgl_model *model, float *logits, mgl_error *err)

@@ -1,6 +1,6 @@
 /*
- * Model quality on texts: teacher-forced negative log-likelihood and perplexity, through the public
- * interface only. cli/ calls it for `eval`.
+ * Model quality on texts: teacher-forced negative log-likelihood and perplexity. The caller gives
+ * the model as functions. cli/ calls it for `eval`; compare.h compares two models.
  *
  *     nll = - sum over texts, over i >= 1, of ln p(token i | tokens 0 .. i-1)
  *     perplexity = exp(nll / tokens)
@@ -17,6 +17,15 @@
 #define MGL_EVAL_EVAL_H
 
 #include "megalith.h"
+
+/* A model to evaluate. */
+typedef struct mgl_eval_model {
+    void *user;      /* passed to the functions */
+    size_t capacity; /* maximum tokens of a text or window */
+    /* As mgl_model_score. */
+    mgl_status (*score)(void *user, const int32_t *ids, size_t count, float *logprob,
+                        mgl_error *err);
+} mgl_eval_model;
 
 typedef struct mgl_eval_result {
     size_t texts;
@@ -49,15 +58,26 @@ typedef struct mgl_eval_options {
     void *user; /* passed to progress */
 } mgl_eval_options;
 
-/* MGL_BAD_INPUT if a text of `count` tokens does not fit the model's capacity. The message names
- * the option that reads it. */
-mgl_status mgl_eval_check_fit(const mgl_model *model, size_t count, mgl_error *err);
+/* MGL_BAD_INPUT if a text of `count` tokens does not fit the capacity. The message names the option
+ * that reads it. */
+mgl_status mgl_eval_check_fit(size_t count, size_t capacity, mgl_error *err);
+
+/* Same, with a stride (0: none) for longer texts. MGL_USAGE: the stride is longer than the
+ * capacity, which would skip tokens. */
+mgl_status mgl_eval_check_stride(size_t count, size_t capacity, size_t stride, mgl_error *err);
+
+/* Adds the index of a text, and `begin` of its window (0: the first), to an error: err receives
+ * `cause`, whose positions are relative to the window. Returns the code. */
+mgl_status mgl_eval_name_text(size_t index, size_t begin, const mgl_error *cause, mgl_error *err);
+
+/* MGL_BAD_INPUT: no text has a token to score. */
+mgl_status mgl_eval_fail_nothing(mgl_error *err);
 
 /* Scores `count` texts of token ids, with one launch per window. `options` may be NULL.
  * MGL_BAD_INPUT: a text does not fit the model's capacity and no stride is given, a likelihood is
  * NaN, or there is nothing to score. MGL_USAGE: the stride is longer than the capacity, which would
  * skip tokens. */
-mgl_status mgl_eval_score(mgl_model *model, const mgl_ids *texts, size_t count,
+mgl_status mgl_eval_score(const mgl_eval_model *model, const mgl_ids *texts, size_t count,
                           const mgl_eval_options *options, mgl_eval_result *out, mgl_error *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* Implements eval.h: splits texts into windows, scores each window with mgl_model_score, and sums
- * log-likelihoods. */
+/* Implements eval.h: splits texts into windows, scores each window, and sums log-likelihoods. */
 #include "eval/eval.h"
 
 #include "base/error.h"
@@ -36,14 +35,6 @@ size_t mgl_eval_count_read(size_t count, size_t capacity, size_t stride)
 
 /* ---- scoring --------------------------------------------------------------------------------- */
 
-static mgl_status find_capacity(const mgl_model *model, size_t *out, mgl_error *err)
-{
-    mgl_model_facts facts = {.size = sizeof facts};
-    mgl_status status = mgl_model_get_facts(model, &facts, err);
-    *out = (size_t)facts.capacity;
-    return status;
-}
-
 static mgl_status fail_long(size_t count, size_t capacity, mgl_error *err)
 {
     return mgl_fail(err, MGL_BAD_INPUT, NULL,
@@ -54,16 +45,42 @@ static mgl_status fail_long(size_t count, size_t capacity, mgl_error *err)
                     count, capacity, mgl_plural(capacity));
 }
 
-mgl_status mgl_eval_check_fit(const mgl_model *model, size_t count, mgl_error *err)
+mgl_status mgl_eval_check_fit(size_t count, size_t capacity, mgl_error *err)
 {
-    size_t capacity;
-    mgl_status status = find_capacity(model, &capacity, err);
-    return status || count <= capacity ? status : fail_long(count, capacity, err);
+    return count <= capacity ? MGL_OK : fail_long(count, capacity, err);
+}
+
+mgl_status mgl_eval_check_stride(size_t count, size_t capacity, size_t stride, mgl_error *err)
+{
+    if (count <= capacity || (stride && stride <= capacity))
+        return MGL_OK;
+    if (!stride)
+        return fail_long(count, capacity, err);
+    return mgl_fail(err, MGL_USAGE, "stride",
+                    "%zu is more than the %zu position%s of the window (the capacity): tokens "
+                    "between two windows would be left out",
+                    stride, capacity, mgl_plural(capacity));
+}
+
+mgl_status mgl_eval_name_text(size_t index, size_t begin, const mgl_error *cause, mgl_error *err)
+{
+    if (cause->code == MGL_USAGE) /* an error of the call, not of a text */
+        return mgl_fail(err, cause->code, cause->where, "%s", cause->message);
+    if (begin)
+        return mgl_fail(err, cause->code, cause->where, "text %zu, from token %zu on: %s", index,
+                        begin, cause->message);
+    return mgl_fail(err, cause->code, cause->where, "text %zu: %s", index, cause->message);
+}
+
+mgl_status mgl_eval_fail_nothing(mgl_error *err)
+{
+    return mgl_fail(err, MGL_BAD_INPUT, NULL,
+                    "there is nothing to score: no text has two tokens or more");
 }
 
 /* An evaluation in progress. */
 typedef struct evaluation {
-    mgl_model *model;
+    const mgl_eval_model *model;
     const mgl_eval_options *options;
     float *logprob; /* (capacity) log-probabilities of a window */
     size_t begin;   /* begin of the last window in its text */
@@ -76,7 +93,7 @@ static mgl_status score_window(evaluation *e, const mgl_ids *text, const mgl_eva
     size_t count = window->end - window->begin;
     e->begin = window->begin;
     mgl_status status =
-        mgl_model_score(e->model, text->ids + window->begin, count, e->logprob, err);
+        e->model->score(e->model->user, text->ids + window->begin, count, e->logprob, err);
     for (size_t i = window->scored; i < window->end && !status; i++) {
         e->sums.nll -= (double)e->logprob[i - window->begin];
         e->sums.tokens++;
@@ -87,41 +104,17 @@ static mgl_status score_window(evaluation *e, const mgl_ids *text, const mgl_eva
     return mgl_fail_interrupted(err);
 }
 
-static mgl_status check_stride(size_t count, size_t capacity, size_t stride, mgl_error *err)
-{
-    if (count <= capacity || (stride && stride <= capacity))
-        return MGL_OK;
-    if (!stride)
-        return fail_long(count, capacity, err);
-    return mgl_fail(err, MGL_USAGE, "stride",
-                    "%zu is more than the %zu position%s of the window (the capacity): tokens "
-                    "between two windows would be left out",
-                    stride, capacity, mgl_plural(capacity));
-}
-
 /* Adds one text to the sums. */
 static mgl_status score_text(evaluation *e, const mgl_ids *text, mgl_error *err)
 {
     size_t capacity = e->sums.capacity, stride = e->options->stride;
     mgl_eval_window window = {0};
-    mgl_status status = check_stride(text->count, capacity, stride, err);
+    mgl_status status = mgl_eval_check_stride(text->count, capacity, stride, err);
     if (text->count < 2) /* the first token has no context to score it */
         return MGL_OK;
     while (!status && mgl_eval_window_next(&window, text->count, capacity, stride))
         status = score_window(e, text, &window, err);
     return status;
-}
-
-/* Adds the text's index to an error. Positions in the message are relative to the window. */
-static mgl_status name_text(const evaluation *e, size_t index, const mgl_error *cause,
-                            mgl_error *err)
-{
-    if (cause->code == MGL_USAGE) /* an error of the call, not of a text */
-        return mgl_fail(err, cause->code, cause->where, "%s", cause->message);
-    if (e->begin)
-        return mgl_fail(err, cause->code, cause->where, "text %zu, from token %zu on: %s", index,
-                        e->begin, cause->message);
-    return mgl_fail(err, cause->code, cause->where, "text %zu: %s", index, cause->message);
 }
 
 static mgl_status score_all(evaluation *e, const mgl_ids *texts, size_t count, mgl_error *err)
@@ -130,22 +123,19 @@ static mgl_status score_all(evaluation *e, const mgl_ids *texts, size_t count, m
         mgl_error cause = {0};
         e->begin = 0;
         if (score_text(e, &texts[i], &cause))
-            return name_text(e, i, &cause, err);
+            return mgl_eval_name_text(i, e->begin, &cause, err);
     }
-    if (!e->sums.tokens)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL,
-                        "there is nothing to score: no text has two tokens or more");
-    return MGL_OK;
+    return e->sums.tokens ? MGL_OK : mgl_eval_fail_nothing(err);
 }
 
-mgl_status mgl_eval_score(mgl_model *model, const mgl_ids *texts, size_t count,
+mgl_status mgl_eval_score(const mgl_eval_model *model, const mgl_ids *texts, size_t count,
                           const mgl_eval_options *options, mgl_eval_result *out, mgl_error *err)
 {
     static const mgl_eval_options plain;
-    evaluation e = {.model = model, .options = options ? options : &plain, .sums.texts = count};
-    mgl_status status = find_capacity(model, &e.sums.capacity, err);
-    if (status)
-        return status;
+    evaluation e = {.model = model,
+                    .options = options ? options : &plain,
+                    .sums = {.texts = count, .capacity = model->capacity}};
+    mgl_status status;
     e.logprob = mgl_alloc(e.sums.capacity * sizeof *e.logprob);
     status = e.logprob ? score_all(&e, texts, count, err)
                        : mgl_fail_memory(err, e.sums.capacity * sizeof *e.logprob);

@@ -480,6 +480,13 @@ MGL_API void mgl_model_cancel(mgl_model *model);
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 
+/* Teacher-forced logits: row i of `logits` (count - 1 - begin, vocab) is the distribution of
+ * ids[begin + 1 + i] given ids[0 .. begin + i]. begin <= count - 1. Tokens before `begin` are not
+ * read again if the cache holds them from the model's last calls, so a text can be read in parts.
+ * With split attention, the parts can change the last bits. Errors as in mgl_model_score. */
+MGL_API mgl_status mgl_model_score_logits(mgl_model *model, const int32_t *ids, size_t count,
+                                          size_t begin, float *logits, mgl_error *err);
+
 /* The logits (vocab) of the last sampled position, after mgl_model_generate. In a batch: of the
  * last of the replies that ended last. After a stop string (MGL_STOP_TEXT), they may belong to a
  * later position, whose token was discarded. */

@@ -64,10 +64,9 @@ static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence
     if (!sequence->prompt || sequence->prompt_count < least)
         return mgl_fail(err, MGL_BAD_INPUT, where, "the prompt has %d tokens; it needs at least %d",
                         sequence->prompt_count, least);
-    if (sequence->start < 0 || sequence->start > (scores ? 0 : capacity))
+    if (sequence->start < 0 || sequence->start > capacity)
         return mgl_fail(err, MGL_BAD_INPUT, where,
-                        "the prompt starts at position %d: a sequence that is scored starts at 0, "
-                        "others within the capacity of %d",
+                        "the prompt starts at position %d; the capacity is %d positions",
                         sequence->start, capacity);
     if (sequence->prompt_count > capacity - sequence->start)
         return mgl_fail(err, MGL_BAD_INPUT, where,

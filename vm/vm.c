@@ -178,7 +178,8 @@ static mgl_status fail_number(const mgl_vm *vm, const mgl_vm_request *request, i
 /* First scored position of a sequence whose log-probability is NaN or infinite; 0: none. */
 static int find_bad_score(const mgl_vm_sequence *sequence, const float *score)
 {
-    for (int i = 1; sequence->mode == MGL_VM_SCORE && i < sequence->prompt_count; i++)
+    const int end = sequence->start + sequence->prompt_count;
+    for (int i = sequence->start + 1; sequence->mode == MGL_VM_SCORE && i < end; i++)
         if (!isfinite(score[i]))
             return i;
     return 0;

@@ -86,7 +86,7 @@ typedef struct mgl_vm_sequence {
                               to score */
     int32_t prompt_count;
     int32_t start;   /* positions already in the KV cache, from earlier launches of this machine
-                        (or its `fill`); the prompt continues there; must be 0 to score */
+                        (or its `fill`); the prompt continues there */
     int32_t max_new; /* at least 1; start + prompt_count + max_new <= capacity */
     float temperature;
     int32_t top_k;
@@ -153,8 +153,8 @@ typedef struct mgl_vm_report {
     const int32_t *output[MGL_MAX_SEQUENCES]; /* (produced[s]) new tokens */
     int32_t produced[MGL_MAX_SEQUENCES];
     int32_t state[MGL_MAX_SEQUENCES];      /* MGL_STATE_... of schedule/step.h */
-    const float *score[MGL_MAX_SEQUENCES]; /* (prompt_count) log-probabilities, [0] = 0; only when
-                                              scoring */
+    const float *score[MGL_MAX_SEQUENCES]; /* (start + prompt_count) log-probabilities, 0 up to
+                                              [start]; only when scoring */
     int32_t reused[MGL_MAX_SEQUENCES];     /* prompt tokens skipped by prefix caching */
     int32_t written[MGL_MAX_SEQUENCES];    /* cache positions written by this launch and earlier
                                               ones */
@@ -221,6 +221,12 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
 
 /* Logits (vocab) of the last sampled row of the last run. */
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
+/* Scores tokens begin + 1 to count - 1 of a sequence, ids (count), and writes the logits of each:
+ * logits (count - 1 - begin, vocab), where row i is the distribution of token begin + 1 + i. Tokens
+ * before `begin` that the cache does not hold are read too. `abort`: as in mgl_vm_request; may be
+ * NULL. MGL_BAD_INPUT: the model computed NaN or infinity. (vm/logits.c) */
+mgl_status mgl_vm_score_logits(mgl_vm *vm, const int32_t *ids, int32_t count, int32_t begin,
+                               const atomic_int *abort, float *logits, mgl_error *err);
 void mgl_vm_get_facts(const mgl_vm *vm, mgl_vm_facts *out);
 
 /* ---- correctness checks of programs (vm/poison.c) ------------------------------------------- */

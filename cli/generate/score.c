@@ -158,12 +158,15 @@ static mgl_status score_text(session *s, size_t index, mgl_error *err)
 static mgl_status score_all(session *s, mgl_error *err)
 {
     const mgl_cli_corpus *c = &s->corpus;
-    mgl_status status = MGL_OK;
+    mgl_model_facts facts = {.size = sizeof facts};
+    mgl_status status = mgl_model_get_facts(s->model, &facts, err);
+    if (status)
+        return status;
     s->logprobs = mgl_alloc_zero(c->count, sizeof *s->logprobs);
     if (!s->logprobs)
         return mgl_fail_memory(err, c->count * sizeof *s->logprobs);
     for (size_t i = 0; i < c->count; i++) {
-        if (mgl_eval_check_fit(s->model, c->texts[i].count, err))
+        if (mgl_eval_check_fit(c->texts[i].count, (size_t)facts.capacity, err))
             return name_text(s, i, MGL_BAD_INPUT, err);
         s->reading.total += c->texts[i].count;
     }

@@ -1,6 +1,6 @@
 /* Tests of sliding windows over texts longer than the capacity: the tokens that a window reads and
  * scores, and the sums. */
-#include "eval/eval.h"
+#include "tests/scoring.h"
 
 #include <check.h>
 #include <math.h>
@@ -112,7 +112,7 @@ START_TEST(a_long_text_is_the_sum_of_its_windows)
     mgl_eval_options options = {.stride = 10, .progress = add_tokens, .user = &read};
     mgl_eval_result result;
     double nll = sum_of(0, 1, 24) + sum_of(10, 24, 34) + sum_of(20, 34, 44) + sum_of(30, 44, 50);
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &result, &err), MGL_OK);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &result, &err), MGL_OK);
     ck_assert_double_eq(result.nll, nll);
     ck_assert_uint_eq(result.tokens, 49);
     ck_assert_uint_eq(result.windows, 4);
@@ -129,7 +129,7 @@ START_TEST(windows_side_by_side)
     mgl_eval_options options = {.stride = CAPACITY};
     mgl_eval_result result;
     double nll = sum_of(0, 1, 24) + sum_of(24, 25, 48);
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &result, &err), MGL_OK);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &result, &err), MGL_OK);
     ck_assert_double_eq(result.nll, nll);
     ck_assert_uint_eq(result.tokens, 23 + 23);
 }
@@ -140,8 +140,8 @@ START_TEST(a_text_that_fits_needs_no_window)
     mgl_ids text = {ids, CAPACITY};
     mgl_eval_options options = {.stride = 3};
     mgl_eval_result plain, window;
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, NULL, &plain, &err), MGL_OK);
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &window, &err), MGL_OK);
+    ck_assert_int_eq(score_texts(model, &text, 1, NULL, &plain, &err), MGL_OK);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &window, &err), MGL_OK);
     ck_assert_double_eq(plain.nll, window.nll);
     ck_assert_uint_eq(window.windows, 1);
 }
@@ -151,13 +151,13 @@ START_TEST(a_long_text_without_a_window_is_refused)
 {
     mgl_ids texts[] = {{ids, 3}, {ids, CAPACITY + 1}};
     mgl_eval_result result;
-    ck_assert_int_eq(mgl_eval_score(model, texts, 2, NULL, &result, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(score_texts(model, texts, 2, NULL, &result, &err), MGL_BAD_INPUT);
     ck_assert_str_eq(err.message,
                      "text 1: 25 tokens are more than the 24 positions of the KV cache "
                      "(the capacity, at most max_position_embeddings or sliding_window); `eval "
                      "--stride N` reads longer texts through a window");
-    ck_assert_int_eq(mgl_eval_check_fit(model, CAPACITY, &err), MGL_OK);
-    ck_assert_int_eq(mgl_eval_check_fit(model, CAPACITY + 1, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(mgl_eval_check_fit(CAPACITY, CAPACITY, &err), MGL_OK);
+    ck_assert_int_eq(mgl_eval_check_fit(CAPACITY + 1, CAPACITY, &err), MGL_BAD_INPUT);
 }
 END_TEST
 
@@ -166,7 +166,7 @@ START_TEST(a_stride_that_leaves_tokens_out_is_refused)
     mgl_ids text = {ids, LONG};
     mgl_eval_options options = {.stride = CAPACITY + 1};
     mgl_eval_result result;
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &result, &err), MGL_USAGE);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &result, &err), MGL_USAGE);
     ck_assert_str_eq(err.where, "stride");
 }
 END_TEST
@@ -183,7 +183,7 @@ START_TEST(whoever_looks_on_can_end_it)
     mgl_ids text = {ids, LONG};
     mgl_eval_options options = {.stride = 5, .progress = stop};
     mgl_eval_result result;
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &result, &err), MGL_INTERRUPTED);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &result, &err), MGL_INTERRUPTED);
 }
 END_TEST
 
@@ -194,7 +194,7 @@ START_TEST(an_error_names_the_window)
     mgl_eval_options options = {.stride = 12};
     mgl_eval_result result;
     ids[40] = -1;
-    ck_assert_int_eq(mgl_eval_score(model, &text, 1, &options, &result, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(score_texts(model, &text, 1, &options, &result, &err), MGL_BAD_INPUT);
     ck_assert_ptr_eq(strstr(err.message, "text 0, from token 24 on: token 16 is -1"), err.message);
 }
 END_TEST

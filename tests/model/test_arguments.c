@@ -108,6 +108,8 @@ START_TEST(a_model_refuses_null)
     refuses_null("out", mgl_model_generate_batch(model, &request, 1, NULL, NULL, NULL, &err));
     refuses_null("model", mgl_model_score(NULL, prompt, 1, &number, &err));
     refuses_null("logprob", mgl_model_score(model, prompt, 1, NULL, &err));
+    refuses_null("model", mgl_model_score_logits(NULL, prompt, 2, 0, &number, &err));
+    refuses_null("logits", mgl_model_score_logits(model, prompt, 2, 0, NULL, &err));
     refuses_null("model", mgl_model_get_logits(NULL, &number, &err));
     refuses_null("logits", mgl_model_get_logits(model, NULL, &err));
     refuses_null("model", mgl_model_get_chat_end_ids(NULL, tokenizer, &ids, &err));

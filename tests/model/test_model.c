@@ -3,7 +3,7 @@
 #include "megalith.h"
 
 #include "base/memory.h"
-#include "eval/eval.h"
+#include "tests/scoring.h"
 #include "tests/scratch.h"
 
 #include <check.h>
@@ -563,6 +563,31 @@ START_TEST(scores)
 }
 END_TEST
 
+/* Logits of a text in two parts give its scores. */
+START_TEST(logits_of_a_text)
+{
+    enum { VOCAB = 913 };
+    mgl_model *model = open_model("tales-5m", 64);
+    static float logits[7 * VOCAB];
+    float logprob[8];
+    ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_score_logits(model, prompt, 4, 0, logits, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_score_logits(model, prompt, 8, 3, logits + 3 * VOCAB, &err), MGL_OK);
+    for (int i = 0; i < 7; i++) {
+        double sum = 0;
+        for (int id = 0; id < VOCAB; id++)
+            sum += exp((double)logits[i * VOCAB + id]);
+        ck_assert_double_eq_tol((double)logits[i * VOCAB + prompt[i + 1]] - log(sum),
+                                (double)logprob[i + 1], 1e-5);
+    }
+    ck_assert_int_eq(mgl_model_score_logits(model, prompt, 8, 8, logits, &err), MGL_USAGE);
+    ck_assert_str_eq(err.where, "begin");
+    ck_assert_int_eq(mgl_model_score_logits(model, prompt, 8, 7, logits, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_score_logits(model, beyond, 2, 0, logits, &err), MGL_BAD_INPUT);
+    mgl_model_close(model);
+}
+END_TEST
+
 START_TEST(evaluation_sums_over_texts)
 {
     mgl_model *model = open_model("tales-5m", 64);
@@ -571,7 +596,7 @@ START_TEST(evaluation_sums_over_texts)
     mgl_eval_result result;
     memcpy(ids, prompt, sizeof ids);
     mgl_ids texts[] = {{ids, 8}, {ids, 1}, {ids, 5}, {NULL, 0}};
-    ck_assert_int_eq(mgl_eval_score(model, texts, 4, NULL, &result, &err), MGL_OK);
+    ck_assert_int_eq(score_texts(model, texts, 4, NULL, &result, &err), MGL_OK);
     ck_assert_int_eq(mgl_model_score(model, prompt, 8, logprob, &err), MGL_OK);
     double nll = 0;
     for (int i = 1; i < 8; i++)
@@ -580,7 +605,7 @@ START_TEST(evaluation_sums_over_texts)
     ck_assert_uint_eq(result.tokens, 7 + 4);
     ck_assert_double_le(fabs(result.nll - nll), 1e-5 * nll);
     ck_assert_double_le(fabs(result.perplexity - exp(result.nll / 11)), 1e-9);
-    ck_assert_int_eq(mgl_eval_score(model, texts + 3, 1, NULL, &result, &err), MGL_BAD_INPUT);
+    ck_assert_int_eq(score_texts(model, texts + 3, 1, NULL, &result, &err), MGL_BAD_INPUT);
     mgl_model_close(model);
 }
 END_TEST
@@ -736,6 +761,7 @@ int main(void)
     tcase_add_test(tests, prompt_that_fills_the_cache);
     tcase_add_test(tests, logits_of_the_last_token);
     tcase_add_test(tests, scores);
+    tcase_add_test(tests, logits_of_a_text);
     tcase_add_test(tests, evaluation_sums_over_texts);
     tcase_add_test(tests, end_ids_are_told);
     tcase_add_test(tests, opening_refuses);

@@ -7,7 +7,7 @@
 #include "megalith.h"
 
 #include "base/json.h"
-#include "eval/eval.h"
+#include "tests/scoring.h"
 #include "tests/scratch.h"
 #include "vm/cuda/cuda.h"
 
@@ -178,7 +178,7 @@ START_TEST(a_likelihood_that_is_no_number)
     int32_t ids[] = {1, 2, SPOILT, 4};
     mgl_eval_result result;
     mgl_model *model = open_spoilt(folder);
-    mgl_status status = mgl_eval_score(model, &(mgl_ids){ids, 4}, 1, NULL, &result, &err);
+    mgl_status status = score_texts(model, &(mgl_ids){ids, 4}, 1, NULL, &result, &err);
     ck_assert_int_eq(status, MGL_BAD_INPUT);
     ck_assert_msg(strstr(err.message, "text 0") &&
                       strstr(err.message, "position 3 is not a number"),
