@@ -16,16 +16,16 @@ static const struct preset {
     mgl_quantization_group group;
 } presets[] = {
     {"UNQUANTIZED", {.plain = true}},
-    {"W8A16", {NULL, false, false, true, 8, MGL_SCALES_GROUP, 128, 1}},
-    {"W4A16", {NULL, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
-    {"W4A8", {NULL, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
-    {"W4AFP8", {NULL, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
-    {"W4A16_ASYM", {NULL, false, false, false, 4, MGL_SCALES_GROUP, 128, 1}},
-    {"W8A8", {NULL, false, false, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
-    {"INT8", {NULL, false, false, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
-    {"FP8", {NULL, false, true, true, 8, MGL_SCALES_TENSOR, -1, 1}},
-    {"FP8_DYNAMIC", {NULL, false, true, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
-    {"FP8_BLOCK", {NULL, false, true, true, 8, MGL_SCALES_BLOCK, 128, 128}},
+    {"W8A16", {{0}, false, false, true, 8, MGL_SCALES_GROUP, 128, 1}},
+    {"W4A16", {{0}, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
+    {"W4A8", {{0}, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
+    {"W4AFP8", {{0}, false, false, true, 4, MGL_SCALES_GROUP, 128, 1}},
+    {"W4A16_ASYM", {{0}, false, false, false, 4, MGL_SCALES_GROUP, 128, 1}},
+    {"W8A8", {{0}, false, false, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
+    {"INT8", {{0}, false, false, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
+    {"FP8", {{0}, false, true, true, 8, MGL_SCALES_TENSOR, -1, 1}},
+    {"FP8_DYNAMIC", {{0}, false, true, true, 8, MGL_SCALES_CHANNEL, -1, 1}},
+    {"FP8_BLOCK", {{0}, false, true, true, 8, MGL_SCALES_BLOCK, 128, 128}},
 };
 
 static const char *const layouts[] = {"pack-quantized",  "int-quantized", "float-quantized",
@@ -105,7 +105,7 @@ static void read_weights(mgl_config_reader *r, const cJSON *weights, mgl_quantiz
 
 static void read_preset(mgl_config_reader *r, const char *name, mgl_quantization_group *group)
 {
-    const cJSON *targets = group->targets;
+    const mgl_module_list targets = group->targets;
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (!strcasecmp(presets[i].name, name)) {
             *group = presets[i].group;
@@ -128,7 +128,7 @@ static void read_group(mgl_config_reader *r, const cJSON *item, mgl_quantization
         return;
     }
     if (cJSON_IsArray(item)) {
-        group->targets = item;
+        mgl_declared_entries(r, item, "config_groups", &group->targets);
         read_preset(r, item->string, group);
         return;
     }
@@ -138,8 +138,7 @@ static void read_group(mgl_config_reader *r, const cJSON *item, mgl_quantization
         return;
     }
     check_layout(r, item);
-    const cJSON *targets = mgl_declared_list(r, item, "targets");
-    group->targets = targets;
+    mgl_declared_list(r, item, "targets", &group->targets);
     mgl_config_take(r, mgl_json_get_object(r->json, item, "weights", false, &weights, &cause),
                     &cause);
     group->plain = !weights;
@@ -165,7 +164,7 @@ void mgl_declared_read_compressed(mgl_config_reader *r, mgl_quantization *out)
         mgl_declared_reject(r, r->root, "sparsity_config", MGL_NEUTRAL_OFF,
                             "sparse weights are not supported; export the model without sparsity "
                             "compression");
-    out->ignore = mgl_declared_list(r, r->root, "ignore");
+    mgl_declared_list(r, r->root, "ignore", &out->ignore);
     mgl_config_take(
         r, mgl_json_get_object(r->json, r->root, "config_groups", true, &groups, &cause), &cause);
     const int count = groups ? cJSON_GetArraySize(groups) : 0;

@@ -15,8 +15,12 @@ bool mgl_declared_reject(mgl_config_reader *r, const cJSON *object, const char *
 int64_t mgl_declared_int(mgl_config_reader *r, const cJSON *object, const char *key,
                          int64_t missing);
 
-/* Returns a list of module names and valid "re:" patterns, or NULL. */
-const cJSON *mgl_declared_list(mgl_config_reader *r, const cJSON *object, const char *key);
+/* Reads a list of module names and "re:" patterns. Release with mgl_module_list_clear. */
+void mgl_declared_list(mgl_config_reader *r, const cJSON *object, const char *key,
+                       mgl_module_list *out);
+/* Same, of an array with this name in messages. */
+void mgl_declared_entries(mgl_config_reader *r, const cJSON *array, const char *key,
+                          mgl_module_list *out);
 
 /* Check a value; a wrong one is rejected. */
 bool mgl_declared_check_bits(mgl_config_reader *r, const char *key, int64_t bits);

@@ -53,22 +53,37 @@ int64_t mgl_declared_int(mgl_config_reader *r, const cJSON *object, const char *
     return value;
 }
 
-const cJSON *mgl_declared_list(mgl_config_reader *r, const cJSON *object, const char *key)
+static void add_entry(mgl_config_reader *r, const char *text, const char *key, mgl_module_list *out)
 {
-    const cJSON *list = NULL, *item;
+    bool valid;
+    mgl_error cause;
+    mgl_config_take(r, mgl_module_list_add(out, text, &valid, &cause), &cause);
+    if (!valid)
+        mgl_config_refuse(
+            r, key, "the pattern \"%.80s\" is not a valid regular expression; correct it", text);
+}
+
+void mgl_declared_entries(mgl_config_reader *r, const cJSON *array, const char *key,
+                          mgl_module_list *out)
+{
+    const cJSON *item;
+    out->stands = array != NULL;
+    cJSON_ArrayForEach(item, array)
+    {
+        if (cJSON_IsString(item))
+            add_entry(r, item->valuestring, key, out);
+        else
+            mgl_config_refuse(r, key, "an entry is not a string; entries are names of modules");
+    }
+}
+
+void mgl_declared_list(mgl_config_reader *r, const cJSON *object, const char *key,
+                       mgl_module_list *out)
+{
+    const cJSON *list = NULL;
     mgl_error cause;
     mgl_config_take(r, mgl_json_get_array(r->json, object, key, false, &list, &cause), &cause);
-    cJSON_ArrayForEach(item, list)
-    {
-        const char *text = cJSON_IsString(item) ? item->valuestring : NULL;
-        if (!text)
-            mgl_config_refuse(r, key, "an entry is not a string; entries are names of modules");
-        else if (!strncmp(text, "re:", 3) && !mgl_module_pattern_valid(text + 3))
-            mgl_config_refuse(r, key,
-                              "the pattern \"%.80s\" is not a valid regular expression; correct it",
-                              text);
-    }
-    return list;
+    mgl_declared_entries(r, list, key, out);
 }
 
 bool mgl_declared_check_bits(mgl_config_reader *r, const char *key, int64_t bits)
@@ -185,7 +200,7 @@ static void read_awq(mgl_config_reader *r, mgl_quantization *out)
                           "AWQ weights of 8 bits are not supported; supported: 4");
     if (out->count)
         out->groups[0].symmetric = !mgl_config_flag(r, r->root, "zero_point", true);
-    out->ignore = mgl_declared_list(r, r->root, "modules_to_not_convert");
+    mgl_declared_list(r, r->root, "modules_to_not_convert", &out->ignore);
     out->ignore_parts = true;
 }
 
@@ -243,9 +258,9 @@ static void read_fp8(mgl_config_reader *r, mgl_quantization *out)
                           "numbers of the format \"%.80s\" are not supported; supported: "
                           "e4m3",
                           format);
-    out->ignore = mgl_declared_list(r, r->root, "modules_to_not_convert");
-    if (!out->ignore)
-        out->ignore = mgl_declared_list(r, r->root, "ignored_layers");
+    mgl_declared_list(r, r->root, "modules_to_not_convert", &out->ignore);
+    if (!out->ignore.stands)
+        mgl_declared_list(r, r->root, "ignored_layers", &out->ignore);
     out->ignore_parts = true;
 }
 
@@ -256,7 +271,7 @@ static void read_fbgemm(mgl_config_reader *r, mgl_quantization *out)
         return;
     *group = (mgl_quantization_group){
         .is_float = true, .symmetric = true, .bits = 8, .strategy = MGL_SCALES_CHANNEL};
-    out->ignore = mgl_declared_list(r, r->root, "modules_to_not_convert");
+    mgl_declared_list(r, r->root, "modules_to_not_convert", &out->ignore);
     out->ignore_parts = true;
 }
 
@@ -392,7 +407,10 @@ mgl_status mgl_quantization_read_beside(const mgl_model_files *files, mgl_quanti
 
 void mgl_quantization_clear(mgl_quantization *quantization)
 {
+    for (size_t i = 0; i < quantization->count; i++)
+        mgl_module_list_clear(&quantization->groups[i].targets);
     mgl_free(quantization->groups);
+    mgl_module_list_clear(&quantization->ignore);
     mgl_json_clear(&quantization->beside);
     *quantization = (mgl_quantization){0};
 }

@@ -29,14 +29,26 @@ typedef enum mgl_scale_strategy {
     MGL_SCALES_BLOCK    /* `group_rows` rows and `group` columns */
 } mgl_scale_strategy;
 
+/* An entry of a list of modules: a name, or a "re:" pattern, which is compiled once. */
+typedef struct mgl_module_entry {
+    const char *name;            /* not owned; of a pattern: with "re:" */
+    struct mgl_pattern *pattern; /* owned; NULL: a name */
+} mgl_module_entry;
+
+typedef struct mgl_module_list {
+    mgl_module_entry *items; /* owned (count) */
+    size_t count, capacity;
+    bool stands; /* the config has the list */
+} mgl_module_list;
+
 /* How the matrices of some modules are quantized. */
 typedef struct mgl_quantization_group {
-    const cJSON *targets; /* class names, module names and "re:" patterns; NULL: every
-                           * module of the class Linear */
-    bool plain;           /* the weights of these modules are not quantized */
-    bool is_float;        /* e4m3; else integers of `bits` bits */
-    bool symmetric;       /* without zero points */
-    int64_t bits;         /* 4 or 8 */
+    mgl_module_list targets; /* class names, module names and patterns; none: every module of the
+                              * class Linear */
+    bool plain;              /* the weights of these modules are not quantized */
+    bool is_float;           /* e4m3; else integers of `bits` bits */
+    bool symmetric;          /* without zero points */
+    int64_t bits;            /* 4 or 8 */
     mgl_scale_strategy strategy;
     int64_t group, group_rows; /* columns, rows; -1: all columns */
 } mgl_quantization_group;
@@ -46,8 +58,8 @@ typedef struct mgl_quantization {
     bool rejected;                  /* there is a reason against the declaration */
     mgl_quantization_group *groups; /* owned (count) */
     size_t count;
-    const cJSON *ignore;       /* modules that are not quantized: names and "re:" patterns, or names
-                                * that a module's name contains; NULL: none */
+    mgl_module_list ignore;    /* modules that are not quantized: names and patterns, or names that
+                                * a module's name contains */
     bool ignore_parts;         /* entries of `ignore` are parts of names */
     bool desc_act;             /* GPTQ: columns may be reordered */
     bool is_v2;                /* GPTQ: zero points are stored as they are, not minus 1 */
@@ -76,11 +88,9 @@ const mgl_quantization_group *mgl_quantization_find(const mgl_quantization *quan
                                                     const char *stored, const char *canonical,
                                                     const char *class_name);
 
-/* Returns whether the name of a module matches the expression at its start, as re.match of Python.
- * An expression that PCRE2 does not compile matches nothing. */
-bool mgl_module_matches(const char *expression, const char *name);
-
-/* Returns whether PCRE2 compiles the expression. */
-bool mgl_module_pattern_valid(const char *expression);
+/* Adds an entry to a list. *valid: PCRE2 compiles its pattern; an invalid one is not added. */
+mgl_status mgl_module_list_add(mgl_module_list *list, const char *name, bool *valid,
+                               mgl_error *err);
+void mgl_module_list_clear(mgl_module_list *list);
 
 #endif

@@ -15,8 +15,11 @@
  *     NaN codes, other bits and layouts: test_damaged.c
  */
 #include "importer/checkpoint.h"
+#include "importer/quantized/quantization.h"
 #include "tests/importer/quantized/models.h"
 #include "tests/scratch.h"
+
+#include <time.h>
 
 static char scratch[] = "/tmp/megalith-quantized-XXXXXX";
 static char folder[64];
@@ -319,6 +322,47 @@ START_TEST(test_excluded_module_is_quantized)
 }
 END_TEST
 
+/* Patterns are compiled once, not for each matrix: to match ten matrices with 20,000 patterns takes
+ * less than three times the time to compile them. */
+START_TEST(test_many_patterns)
+{
+    enum { PATTERNS = 10000, ROOM = 80, LAYERS = 10 };
+    static char text[2 * PATTERNS * ROOM];
+    size_t used = (size_t)sprintf(
+        text, "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\"");
+    for (int list = 0; list < 2; list++) {
+        used += (size_t)sprintf(text + used, "%s",
+                                list ? "], \"config_groups\": {\"a\": {\"targets\": [\"Linear\""
+                                     : ", \"ignore\": [\"lm_head\"");
+        for (int i = 0; i < PATTERNS; i++)
+            used +=
+                (size_t)sprintf(text + used, ", \"re:model[.]layers[.](%d|x+)[.].*_(proj|gate)$\"",
+                                i + LAYERS / 2 + list * LAYERS);
+    }
+    used += (size_t)sprintf(text + used, "], \"weights\": {" INT4_G32 "}}}}}");
+    mgl_json json;
+    mgl_quantization q;
+    mgl_reasons reasons = {0};
+    mgl_error err;
+    char name[64];
+    int found = 0;
+    ck_assert_int_eq(mgl_json_parse(text, used, used, "config.json", &json, &err), MGL_OK);
+    const clock_t start = clock();
+    ck_assert_int_eq(mgl_quantization_read(&json, &q, &reasons, &err), MGL_OK);
+    const clock_t read = clock();
+    ck_assert(!q.rejected);
+    for (int i = 0; i < LAYERS; i++) {
+        snprintf(name, sizeof name, "model.layers.%d.mlp.up_proj", i);
+        found += mgl_quantization_find(&q, name, name, "Linear") != NULL;
+    }
+    ck_assert_int_lt(clock() - read, 3 * (read - start));
+    ck_assert_int_eq(found, LAYERS / 2);
+    mgl_quantization_clear(&q);
+    mgl_reasons_clear(&reasons);
+    mgl_json_clear(&json);
+}
+END_TEST
+
 /* The repository's name says nothing about the layout. */
 START_TEST(test_name_of_the_folder_is_not_read)
 {
@@ -417,6 +461,7 @@ int main(void)
 {
     Suite *suite = suite_create("quantized_layouts");
     TCase *tests = tcase_create("layouts");
+    tcase_set_timeout(tests, 0); /* ctest has the limit */
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, test_layout, 0, LAYOUTS);
     tcase_add_loop_test(tests, test_fused, 0, CUT_RECIPES);
@@ -426,6 +471,7 @@ int main(void)
     tcase_add_test(tests, test_excluded_module_is_plain);
     tcase_add_test(tests, test_scales_of_excluded_head);
     tcase_add_test(tests, test_excluded_module_is_quantized);
+    tcase_add_test(tests, test_many_patterns);
     tcase_add_test(tests, test_name_of_the_folder_is_not_read);
     tcase_add_loop_test(tests, test_companions, 0, 4);
     tcase_add_loop_test(tests, test_file_beside_config, 0, 2);
