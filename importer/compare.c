@@ -23,9 +23,9 @@ enum match { ENDS, HOLDS };
     "a part of a quantized matrix that the model does not use; download the whole model again"
 
 #define QUANTIZED_CACHE                                                                            \
-    "a scale of a quantized KV cache, which is not supported; use a checkpoint without a KV "      \
-    "cache "                                                                                       \
-    "scheme"
+    "a scale or zero point of a KV cache of 8 bits, which changes the results and is not "         \
+    "supported; export the "                                                                       \
+    "model without a KV cache scheme (kv_cache_scheme)"
 
 /*  how, text in the name, why the tensor is rejected; the first match applies */
 static const struct foreign {
@@ -61,8 +61,11 @@ static const struct foreign {
     {ENDS, "weight_g_idx", QUANTIZED_PART},
     {HOLDS, ".absmax", "weights of bitsandbytes are not supported; use the original checkpoint"},
     {HOLDS, "quant_map", "weights of bitsandbytes are not supported; use the original checkpoint"},
-    {ENDS, ".k_scale", QUANTIZED_CACHE},
-    {ENDS, ".v_scale", QUANTIZED_CACHE},
+    {ENDS, "kv_scale", QUANTIZED_CACHE},
+    {ENDS, "k_scale", QUANTIZED_CACHE},
+    {ENDS, "v_scale", QUANTIZED_CACHE},
+    {ENDS, ".k_zero_point", QUANTIZED_CACHE},
+    {ENDS, ".v_zero_point", QUANTIZED_CACHE},
     {ENDS, ".output_scale", QUANTIZED_CACHE},
     {HOLDS, "pre_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "post_feedforward_layernorm", "further norms in a layer cannot be represented"},
@@ -136,6 +139,12 @@ static void refuse_shape(mgl_reasons *reasons, const mgl_stored_tensor *stored,
 
 static void refuse_dtype(mgl_reasons *reasons, const mgl_stored_tensor *stored)
 {
+    if (!strcmp(stored->stored_dtype, "F8_E5M2")) {
+        mgl_reasons_add(reasons, stored->name,
+                        "its dtype F8_E5M2 is not supported; of 8 bits, F8_E4M3 and I8 with scales "
+                        "are; quantize the original checkpoint to one of these");
+        return;
+    }
     mgl_reasons_add(
         reasons, stored->name, "its dtype %s is not supported; F32, F16 and BF16 are%s",
         stored->stored_dtype,
