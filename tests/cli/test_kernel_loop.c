@@ -365,6 +365,27 @@ START_TEST(the_body_is_one_of_a_request)
 }
 END_TEST
 
+/* A log that is named must exist; the log of a folder begins empty. */
+START_TEST(a_missing_experiment_log)
+{
+    const char *path = scratch_file(
+        "shares.json", "{\"schema\":\"megalith.shares/1\",\"ops\":[{\"op\":\"merge\",\"us\":10,"
+                       "\"floor_us\":2}]}");
+    const char *const lines[] = {"report", "report --csv", "choose", "choose --json"};
+    for (int i = 0; i < 4; i++) {
+        command_result result = command_runf("kernel %s %s --log %s/none.json", lines[i],
+                                             i < 2 ? "" : path, scratch_folder());
+        ck_assert_int_eq(result.code, 2);
+        ck_assert_msg(strstr(result.err, "/none.json: does not exist; give an") != NULL, "%s",
+                      result.err);
+        ck_assert_int_eq(command_code("kernel %s %s --folder %s/none", lines[i], i < 2 ? "" : path,
+                                      scratch_folder()),
+                         0);
+        command_clear(&result);
+    }
+}
+END_TEST
+
 START_TEST(an_experiment_log_says_what_comes_next)
 {
     char line[1400];
@@ -532,6 +553,7 @@ int main(void)
     tcase_add_test(tests, a_script_applies_a_transformation);
     tcase_add_test(tests, the_body_is_one_of_a_request);
     tcase_add_test(tests, an_experiment_log_says_what_comes_next);
+    tcase_add_test(tests, a_missing_experiment_log);
     tcase_add_test(tests, an_old_experiment_log_is_kept);
     tcase_add_test(tests, a_prompt_has_what_other_words_keep);
     tcase_add_test(tests, a_task_has_the_hint_of_a_profile);

@@ -3,6 +3,7 @@
 
 #include "autotune/kernels/gates/kernel_show.h"
 #include "autotune/kernels/sessions/background.h"
+#include "autotune/store/keeper.h"
 #include "base/data_folder.h"
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -33,11 +34,28 @@ mgl_status mgl_kernel_store_file(const char *given, const char *folder, const ch
     return !status && out->failed ? mgl_fail_memory(err, 1) : status;
 }
 
+/* A log that the caller names must exist, under its name or its old name. */
+static mgl_status check_log(const char *given, mgl_error *err)
+{
+    char found[PATH_MAX];
+    bool stands = true;
+    mgl_status status = given ? mgl_keeper_locate(given, found, err) : MGL_OK;
+    if (!status && given)
+        status = mgl_file_stands(found, &stands, err);
+    if (!status && !stands)
+        status = mgl_fail(err, MGL_BAD_INPUT, given,
+                          "does not exist; give an experiment log that `kernel record` or `kernel "
+                          "loop` wrote");
+    return status;
+}
+
 mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
                                            mgl_experiment_log *out, mgl_error *err)
 {
     mgl_text path = {0};
-    mgl_status status = mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, false, &path, err);
+    mgl_status status = check_log(given, err);
+    if (!status)
+        status = mgl_kernel_store_file(given, folder, MGL_BACKGROUND_LOG, false, &path, err);
     if (!status)
         status = mgl_experiment_log_read(path.bytes, out, err);
     mgl_text_clear(&path);

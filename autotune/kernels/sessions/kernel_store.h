@@ -35,7 +35,8 @@ mgl_status mgl_kernel_store_folder(const char *given, mgl_text *out, mgl_error *
 /* Path of a file in the folder of all kernel sessions, or `given`. `write`: creates the folder. */
 mgl_status mgl_kernel_store_file(const char *given, const char *folder, const char *name,
                                  bool write, mgl_text *out, mgl_error *err);
-/* Reads the experiment log at a path; for NULL, the log in `folder`. */
+/* Reads the experiment log at a path, which must exist; for NULL, the log in `folder`, which is
+ * empty before the first experiment. */
 mgl_status mgl_kernel_store_experiment_log(const char *given, const char *folder,
                                            mgl_experiment_log *out, mgl_error *err);
 /* Adds a row to that log; *number: the row's number. */
