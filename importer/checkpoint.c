@@ -531,6 +531,12 @@ const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int ten
     return s->files->tensors.items[s->views[tensor].stored].name;
 }
 
+int64_t mgl_checkpoint_stored_row(const mgl_checkpoint *checkpoint, int tensor, int64_t row)
+{
+    const source *s = checkpoint->graph->reader;
+    return mgl_view_row(&s->views[tensor], row);
+}
+
 uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor)
 {
     const source *s = checkpoint->graph->reader;

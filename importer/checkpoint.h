@@ -65,6 +65,10 @@ mgl_status mgl_checkpoint_check_output(const mgl_checkpoint *checkpoint, const c
  * Owned by the checkpoint, valid while it has its graph. */
 const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int tensor);
 
+/* Returns the row of the stored tensor that is row `row` of a tensor of the graph. Requires the
+ * checkpoint's graph. */
+int64_t mgl_checkpoint_stored_row(const mgl_checkpoint *checkpoint, int tensor, int64_t row);
+
 /* Returns the stored bytes of a tensor of the graph; of a quantized one with its scales and zero
  * points. Requires the checkpoint's graph. */
 uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor);

@@ -7,6 +7,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define CONFIG "quantization_config"
@@ -59,17 +60,40 @@ static const char *layout_of(mgl_weight_format format)
     return format.code == MGL_CODE_E4M3 ? "float-quantized" : "pack-quantized";
 }
 
-static void put_group(mgl_json_out *out, const char *name, mgl_weight_format f,
-                      const char *observer, const char *target)
+/* A group of the config. */
+typedef struct group {
+    mgl_weight_format format;
+    const char *target; /* a module or class; NULL: the matrices of the layers with 8 bits because
+                         * of bits_per_weight */
+} group;
+
+static void put_targets(const mgl_quantize_plan *plan, const group *g, mgl_json_out *out)
 {
+    char module[MGL_MODULE_NAME];
+    mgl_json_out_array(out, "targets");
+    if (g->target)
+        mgl_json_out_string(out, NULL, g->target);
+    for (size_t i = 0; i < plan->files->tensors.count && !g->target; i++) {
+        const mgl_planned_source *s = &plan->sources[i];
+        mgl_quantize_module(plan->files->tensors.items[i].name, module);
+        if (s->quantized && !s->is_head && s->format.code == g->format.code)
+            mgl_json_out_string(out, NULL, module);
+    }
+    mgl_json_out_close_array(out);
+}
+
+static void put_group(const mgl_quantize_plan *plan, const mgl_quantize_request *r, const group *g,
+                      int number, mgl_json_out *out)
+{
+    const mgl_weight_format f = g->format;
+    char name[32];
     const bool is_row = f.group == MGL_GROUP_ALL;
+    snprintf(name, sizeof name, "group_%d", number);
     mgl_json_out_object(out, name);
     mgl_json_out_string(out, "format", layout_of(f));
     mgl_json_out_null(out, "input_activations");
     mgl_json_out_null(out, "output_activations");
-    mgl_json_out_array(out, "targets");
-    mgl_json_out_string(out, NULL, target);
-    mgl_json_out_close_array(out);
+    put_targets(plan, g, out);
     mgl_json_out_object(out, "weights");
     mgl_json_out_null(out, "actorder");
     mgl_json_out_null(out, "block_structure");
@@ -79,7 +103,7 @@ static void put_group(mgl_json_out *out, const char *name, mgl_weight_format f,
     else
         mgl_json_out_int(out, "group_size", f.group);
     mgl_json_out_int(out, "num_bits", mgl_weight_code_get(f.code)->bits);
-    mgl_json_out_string(out, "observer", observer);
+    mgl_json_out_string(out, "observer", r->method == MGL_METHOD_RTN ? "minmax" : "mse");
     mgl_json_out_object(out, "observer_kwargs");
     mgl_json_out_close_object(out);
     mgl_json_out_string(out, "strategy", is_row ? "channel" : "group");
@@ -123,19 +147,34 @@ static void put_ignored(const mgl_quantize_plan *plan, mgl_json_out *out)
     mgl_json_out_close_array(out);
 }
 
+/* Whether a matrix of the layers has 8 bits because of bits_per_weight. */
+static bool has_wide(const mgl_quantize_plan *plan, const mgl_quantize_request *r)
+{
+    for (size_t i = 0; i < plan->files->tensors.count; i++) {
+        const mgl_planned_source *s = &plan->sources[i];
+        if (s->quantized && !s->is_head && s->format.code != r->layers.code)
+            return true;
+    }
+    return false;
+}
+
 static void put_quantization(const mgl_quantize_plan *plan, const mgl_quantize_request *r,
                              mgl_json_out *out)
 {
     char head[MGL_MODULE_NAME];
     const bool has_two = !plan->keeps_head && !is_equal(r->layers, r->head);
     const bool is_mixed = has_two && strcmp(layout_of(r->layers), layout_of(r->head)) != 0;
-    const char *observer = r->method == MGL_METHOD_RTN ? "minmax" : "mse";
+    mgl_weight_format wide = r->layers;
+    int number = 0;
+    wide.code = MGL_CODE_INT8;
     find_head(plan, head);
     mgl_json_out_object(out, CONFIG);
     mgl_json_out_object(out, "config_groups");
-    put_group(out, "group_0", r->layers, observer, "Linear");
+    put_group(plan, r, &(group){r->layers, "Linear"}, number++, out);
+    if (has_wide(plan, r))
+        put_group(plan, r, &(group){wide, NULL}, number++, out);
     if (has_two)
-        put_group(out, "group_1", r->head, observer, head);
+        put_group(plan, r, &(group){r->head, head}, number++, out);
     mgl_json_out_close_object(out);
     mgl_json_out_string(out, "format", is_mixed ? "mixed-precision" : layout_of(r->layers));
     mgl_json_out_null(out, "global_compression_ratio");

@@ -330,7 +330,6 @@ mgl_status mgl_quantize_plan_make(const mgl_checkpoint *checkpoint, const mgl_sa
                                   const mgl_quantize_request *request, mgl_quantize_plan *plan,
                                   mgl_error *err)
 {
-    const uint64_t shard = request->shard_bytes ? request->shard_bytes : MGL_QUANTIZE_SHARD_BYTES;
     *plan = (mgl_quantize_plan){.checkpoint = checkpoint, .files = files, .embedding = -1};
     plan->sources = mgl_alloc_zero(files->tensors.count, sizeof *plan->sources);
     if (!plan->sources)
@@ -338,10 +337,14 @@ mgl_status mgl_quantize_plan_make(const mgl_checkpoint *checkpoint, const mgl_sa
     for (size_t i = 0; i < files->tensors.count; i++)
         memset(plan->sources[i].parts, -1, sizeof plan->sources[i].parts);
     mgl_status status = choose_matrices(plan, request, err);
-    if (!status)
-        status = check_groups(plan, err);
-    if (!status)
-        status = list_tensors(plan, err);
+    return status ? status : check_groups(plan, err);
+}
+
+mgl_status mgl_quantize_plan_list(mgl_quantize_plan *plan, const mgl_quantize_request *request,
+                                  mgl_error *err)
+{
+    const uint64_t shard = request->shard_bytes ? request->shard_bytes : MGL_QUANTIZE_SHARD_BYTES;
+    mgl_status status = list_tensors(plan, err);
     return status ? status : place_tensors(plan, shard, err);
 }
 

@@ -54,9 +54,13 @@ typedef struct mgl_quantize_plan {
     uint64_t *headers; /* owned (file_count): bytes before the data of each file */
 } mgl_quantize_plan;
 
-/* Makes the plan. Release with mgl_quantize_plan_clear, also after a failure. */
+/* Starts the plan: chooses the matrices and their formats. Release with mgl_quantize_plan_clear,
+ * also after a failure. */
 mgl_status mgl_quantize_plan_make(const mgl_checkpoint *checkpoint, const mgl_safetensors *files,
                                   const mgl_quantize_request *request, mgl_quantize_plan *plan,
+                                  mgl_error *err);
+/* Completes the plan with the tensors and files of the new folder. */
+mgl_status mgl_quantize_plan_list(mgl_quantize_plan *plan, const mgl_quantize_request *request,
                                   mgl_error *err);
 void mgl_quantize_plan_clear(mgl_quantize_plan *plan);
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/model_files.h"
+#include "quantize/calibrate/calibrate.h"
 #include "quantize/declare.h"
 #include "quantize/write.h"
 
@@ -66,14 +67,21 @@ typedef struct job {
     mgl_checkpoint *checkpoint;
     mgl_safetensors *files;
     mgl_quantize_plan plan;
-    new_file *written; /* owned (count), in the order in which they get their names */
+    mgl_results *results; /* owned; NULL: no calibration */
+    new_file *written;    /* owned (count), in the order in which they get their names */
     size_t count, capacity;
     bool made_folder, made_templates; /* the folder, and its folder of chat templates */
 } job;
 
 /* ---- the new folder -------------------------------------------------------------------------- */
 
-/* Checks that the folder does not exist or is empty, and creates it. */
+/* Whether the folder has only the finished layers of an earlier run. */
+static bool is_unfinished(const mgl_file_list *list)
+{
+    return list->count == 1 && !strcmp(list->names[0], MGL_QUANTIZE_UNFINISHED);
+}
+
+/* Checks that the folder does not exist, is empty or can be continued, and creates it. */
 static mgl_status make_folder(job *j, mgl_error *err)
 {
     struct stat facts;
@@ -90,7 +98,12 @@ static mgl_status make_folder(job *j, mgl_error *err)
     if (!S_ISDIR(facts.st_mode))
         return mgl_fail(err, MGL_BAD_INPUT, j->folder, "is not a folder; give a new folder");
     status = mgl_folder_list(j->folder, "", &list, err);
-    if (!status && list.count)
+    if (!status && is_unfinished(&list) && !j->results)
+        status = mgl_fail(err, MGL_BAD_INPUT, j->folder,
+                          "the folder holds the unfinished work of another command: %s; use that "
+                          "command again, or give a new folder",
+                          list.names[0]);
+    else if (!status && list.count && !is_unfinished(&list))
         status =
             mgl_fail(err, MGL_BAD_INPUT, j->folder,
                      "the folder is not empty: it has %.80s; give a new folder", list.names[0]);
@@ -122,11 +135,21 @@ static mgl_status add_file(job *j, const char *name, const char *bytes, size_t l
                   : mgl_output_write(j->written[j->count - 1].output, 0, bytes, length, err);
 }
 
-/* Gives all files their names. */
+/* Asks the caller whether the work goes on. */
+static mgl_status check_step(const job *j, mgl_error *err)
+{
+    const uint64_t bytes = mgl_quantize_bytes(&j->plan, j->request);
+    return j->request->step ? j->request->step(j->request->user, bytes, bytes, err) : MGL_OK;
+}
+
+/* Gives all files their names. Between two files, the caller can end the work: no file is left. */
 static mgl_status name_files(job *j, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (size_t i = 0; i < j->count && !status; i++) {
+        status = check_step(j, err);
+        if (status)
+            break;
         mgl_output *output = j->written[i].output;
         j->written[i].output = NULL;
         j->written[i].named = true;
@@ -149,8 +172,10 @@ static void remove_files(job *j)
         rmdir(templates.bytes);
         mgl_text_clear(&templates);
     }
+    if (j->results && !mgl_results_any(j->results))
+        mgl_results_remove(j->results);
     if (j->made_folder)
-        rmdir(j->folder);
+        rmdir(j->folder); /* fails if finished layers are left */
 }
 
 /* ---- small files ----------------------------------------------------------------------------- */
@@ -276,7 +301,7 @@ static mgl_status write_weights(job *j, mgl_error *err)
             outputs[i] = j->written[j->count - 1].output;
     }
     if (!status)
-        status = mgl_quantize_write(&j->plan, outputs, j->request, err);
+        status = mgl_quantize_write(&j->plan, outputs, j->request, j->results, err);
     mgl_free(outputs);
     return status;
 }
@@ -311,8 +336,22 @@ static mgl_status open_model(job *j, const char *path, mgl_error *err)
         status = check_model(j->checkpoint, err);
     if (!status)
         status = mgl_safetensors_open(j->checkpoint->folder, &j->files, err);
-    return status ? status
-                  : mgl_quantize_plan_make(j->checkpoint, j->files, j->request, &j->plan, err);
+    if (!status)
+        status = mgl_quantize_plan_make(j->checkpoint, j->files, j->request, &j->plan, err);
+    if (status || !mgl_calibrate_applies(j->request))
+        return status;
+    return mgl_results_open(&j->plan, j->request, j->folder, &j->results, err);
+}
+
+/* Finds the formats, and with calibration the codes of all matrices. */
+static mgl_status find_codes(job *j, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    if (j->results && j->request->bits_per_weight > 0)
+        status = mgl_calibrate_choose(&j->plan, j->request, j->results, err);
+    if (!status)
+        status = mgl_quantize_plan_list(&j->plan, j->request, err);
+    return status || !j->results ? status : mgl_calibrate(&j->plan, j->request, j->results, err);
 }
 
 static void fill_report(const job *j, mgl_quantize_report *report)
@@ -324,6 +363,7 @@ static void fill_report(const job *j, mgl_quantize_report *report)
         const mgl_planned_source *s = &j->plan.sources[i];
         report->read += t->bytes;
         report->matrices += s->quantized;
+        report->wide += s->quantized && !s->is_head && s->format.code != j->request->layers.code;
         report->weights += s->quantized ? (uint64_t)(t->shape[0] * t->shape[1]) : 0;
         for (int part = MGL_PART_CODES; part <= MGL_PART_ZEROS; part++)
             report->codes += s->parts[part] < 0 ? 0 : j->plan.tensors[s->parts[part]].bytes;
@@ -332,6 +372,7 @@ static void fill_report(const job *j, mgl_quantize_report *report)
 
 static void clear(job *j)
 {
+    mgl_results_close(j->results);
     mgl_quantize_plan_clear(&j->plan);
     mgl_safetensors_close(j->files);
     mgl_checkpoint_close(j->checkpoint);
@@ -348,6 +389,8 @@ mgl_status mgl_quantize(const char *path, const mgl_quantize_request *request, c
     if (!status)
         status = make_folder(&j, err);
     if (!status)
+        status = find_codes(&j, err);
+    if (!status)
         status = write_weights(&j, err);
     if (!status)
         status = write_small_files(&j, err);
@@ -357,6 +400,8 @@ mgl_status mgl_quantize(const char *path, const mgl_quantize_request *request, c
         remove_files(&j);
     else
         fill_report(&j, report);
+    if (!status && j.results)
+        mgl_results_remove(j.results);
     clear(&j);
     return status;
 }

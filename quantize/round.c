@@ -177,22 +177,30 @@ static float sum_lanes(const float lanes[LANES])
     return sum;
 }
 
-/* The squared error of integers, weighted by `importance` (count), which may be NULL. `count` is a
- * multiple of LANES, or the rest is left to the caller. */
+/* The squared error of integers. `count` is a multiple of LANES. */
 static float measure_integers(const float *weights, int64_t count, const mgl_grid *grid,
                               const float *importance)
 {
     const float magic = 12582912.0f, scale = grid->scale; /* see round_integer */
+    const float inverse = 1 / scale;
     const float least = (float)(grid->least - grid->zero), most = (float)(grid->most - grid->zero);
     float lanes[LANES] = {0};
-    for (int64_t at = 0; at + LANES <= count; at += LANES)
+    for (int64_t at = 0; at < count; at += LANES) {
+        float errors[LANES];
         for (int i = 0; i < LANES; i++) {
-            float q = weights[at + i] / scale;
-            q = q < least ? least : q > most ? most : q;
+            float q = weights[at + i] * inverse;
+            q = q < least ? least : q;
+            q = q > most ? most : q;
             q = (q + magic) - magic;
-            const float error = weights[at + i] - q * scale;
-            lanes[i] += error * error * (importance ? importance[at + i] : 1);
+            errors[i] = weights[at + i] - q * scale;
         }
+        if (importance)
+            for (int i = 0; i < LANES; i++)
+                lanes[i] += errors[i] * errors[i] * importance[at + i];
+        else
+            for (int i = 0; i < LANES; i++)
+                lanes[i] += errors[i] * errors[i];
+    }
     return sum_lanes(lanes);
 }
 

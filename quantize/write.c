@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "quantize/calibrate/calibrate.h"
 #include "quantize/pack.h"
-#include "quantize/round.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -38,7 +38,8 @@ typedef struct matrix {
     mgl_output *const *outputs;
     const mgl_stored_tensor *stored;
     const mgl_planned_source *source;
-    int index; /* stored tensor */
+    int index;                  /* stored tensor */
+    const mgl_results *results; /* or NULL */
     mgl_fit fit;
     int64_t rows, columns, groups;
     int64_t chunk;   /* rows of a chunk */
@@ -49,6 +50,7 @@ typedef struct matrix {
 /* The progress of all tensors. */
 typedef struct progress {
     const mgl_quantize_request *request;
+    const mgl_results *results; /* or NULL */
     uint64_t done, total;
 } progress;
 
@@ -116,10 +118,10 @@ static mgl_status make_buffers(const matrix *m, buffers *b, mgl_error *err)
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-static mgl_status fail_row(const matrix *m, mgl_rounded rounded, int64_t row, int64_t column,
-                           mgl_error *err)
+mgl_status mgl_quantize_fail_row(const mgl_quantize_plan *plan, int source, mgl_rounded rounded,
+                                 int64_t row, int64_t column, mgl_error *err)
 {
-    const char *name = m->stored->name;
+    const char *name = plan->files->tensors.items[source].name;
     if (rounded == MGL_ROUND_NOT_FINITE)
         return mgl_fail(err, MGL_BAD_INPUT, name,
                         "the weight of row %" PRId64 " and column %" PRId64
@@ -128,7 +130,7 @@ static mgl_status fail_row(const matrix *m, mgl_rounded rounded, int64_t row, in
     return mgl_fail(err, MGL_BAD_INPUT, name,
                     "the weights of row %" PRId64 " from column %" PRId64
                     " are too large for scales of %s; use --scales f32",
-                    row, column, mgl_dtype_name(m->source->format.scales));
+                    row, column, mgl_dtype_name(plan->sources[source].format.scales));
 }
 
 static mgl_status round_rows(const matrix *m, const buffers *b, int64_t row, int64_t count,
@@ -141,7 +143,7 @@ static mgl_status round_rows(const matrix *m, const buffers *b, int64_t row, int
             mgl_round_row(b->weights + i * c, c, m->source->format, m->fit, b->codes + i * c,
                           b->scales + i * g, b->zeros + i * g, &column);
         if (rounded)
-            return fail_row(m, rounded, row + i, column, err);
+            return mgl_quantize_fail_row(m->plan, m->index, rounded, row + i, column, err);
     }
     return MGL_OK;
 }
@@ -170,6 +172,19 @@ static mgl_status write_rows(const matrix *m, const buffers *b, int64_t row, int
                       (size_t)mgl_packed_zero_bytes(count, m->groups, bits), err);
 }
 
+/* Reads a chunk and rounds it to nearest. */
+static mgl_status round_chunk(const matrix *m, const buffers *b, int64_t row, int64_t count,
+                              mgl_error *err)
+{
+    const size_t line = (size_t)m->columns * mgl_dtype_size(m->stored->dtype);
+    mgl_status status = mgl_safetensors_read(m->plan->files, m->index, (size_t)row * line,
+                                             (size_t)count * line, b->stored, err);
+    if (status)
+        return status;
+    mgl_convert(b->weights, MGL_F32, b->stored, m->stored->dtype, (size_t)(count * m->columns));
+    return round_rows(m, b, row, count, err);
+}
+
 /* One chunk: an item of mgl_parallel. */
 static mgl_status quantize_chunk(void *user, int worker, size_t item, mgl_error *err)
 {
@@ -177,15 +192,11 @@ static mgl_status quantize_chunk(void *user, int worker, size_t item, mgl_error 
     buffers *b = &m->memory[worker];
     const int64_t row = (int64_t)(m->first + item) * m->chunk;
     const int64_t count = m->rows - row < m->chunk ? m->rows - row : m->chunk;
-    const size_t line = (size_t)m->columns * mgl_dtype_size(m->stored->dtype);
     mgl_status status = b->stored ? MGL_OK : make_buffers(m, b, err);
+    const mgl_matrix_codes codes = {b->codes, b->scales, b->zeros};
     if (!status)
-        status = mgl_safetensors_read(m->plan->files, m->index, (size_t)row * line,
-                                      (size_t)count * line, b->stored, err);
-    if (status)
-        return status;
-    mgl_convert(b->weights, MGL_F32, b->stored, m->stored->dtype, (size_t)(count * m->columns));
-    status = round_rows(m, b, row, count, err);
+        status = m->results ? mgl_results_get(m->results, m->index, row, count, &codes, err)
+                            : round_chunk(m, b, row, count, err);
     return status ? status : write_rows(m, b, row, count, err);
 }
 
@@ -228,6 +239,7 @@ static mgl_status quantize_matrix(const mgl_quantize_plan *plan, mgl_output *con
                 .stored = stored,
                 .source = source,
                 .index = index,
+                .results = p->results,
                 .fit = fit,
                 .rows = stored->shape[0],
                 .columns = columns,
@@ -262,21 +274,26 @@ static mgl_status copy_tensor(const mgl_quantize_plan *plan, mgl_output *const *
     return status;
 }
 
-static uint64_t count_bytes(const mgl_quantize_plan *plan)
+/* The plan may have no tensors yet. */
+uint64_t mgl_quantize_bytes(const mgl_quantize_plan *plan, const mgl_quantize_request *request)
 {
-    uint64_t total = 0;
+    uint64_t total = mgl_calibrate_bytes(plan, request);
     for (size_t i = 0; i < plan->files->tensors.count; i++) {
         const mgl_planned_source *s = &plan->sources[i];
-        const uint64_t copies = s->parts[MGL_PART_COPY] >= 0;
+        const uint64_t copies = !s->dropped && (!s->quantized || s->copied);
         total += plan->files->tensors.items[i].bytes * (copies + s->quantized);
     }
     return total;
 }
 
 mgl_status mgl_quantize_write(mgl_quantize_plan *plan, mgl_output *const *outputs,
-                              const mgl_quantize_request *request, mgl_error *err)
+                              const mgl_quantize_request *request, const mgl_results *results,
+                              mgl_error *err)
 {
-    progress p = {.request = request, .total = count_bytes(plan)};
+    progress p = {.request = request,
+                  .results = results,
+                  .done = mgl_calibrate_bytes(plan, request),
+                  .total = mgl_quantize_bytes(plan, request)};
     mgl_status status = write_headers(plan, outputs, err);
     for (size_t i = 0; i < plan->files->tensors.count && !status; i++) {
         const mgl_planned_source *s = &plan->sources[i];

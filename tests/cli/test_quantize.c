@@ -48,6 +48,8 @@ static const struct {
     {"--bits fp8 --scales f32", "e4m3 row f32: 42 matrices", 1e-3},
     {"--bits 4 --asym", "int4 group 128 bf16 zeros: 42 matrices", 1e-2},
     {"--bits 4 --method clip", "int4 group 128 bf16: 42 matrices", 1e-3},
+    {"--bits 4 --method gptq", "int4 group 128 bf16: 42 matrices", 3e-4},
+    {"--bits-per-weight 4.5 --method gptq", "int8 group 128 bf16", 3e-4},
     {"--head 8", "int8 row bf16: 43 matrices", 3e-4},
     {"--bits 4 --head fp8", "e4m3 row bf16: 1 matrix", 1e-2},
 };
@@ -92,7 +94,13 @@ static const struct {
     {"quantize %s -o x --head f16", 1, "unknown number of bits: f16; supported: 8, 4, fp8 and"},
     {"quantize %s -o x --bits fp8 --asym", 1, "fp8 has no zero points"},
     {"quantize %s -o x --sym --asym", 1, "exclude one another"},
-    {"quantize %s -o x --method awq", 1, "unknown method: awq; supported: rtn, clip"},
+    {"quantize %s -o x --method awq", 1, "unknown method: awq; supported: rtn, clip, gptq"},
+    {"quantize %s -o x --texts t.json", 1, "round to nearest uses no texts"},
+    {"quantize %s -o x --samples 4", 1, "--samples: applies to a calibration"},
+    {"quantize %s -o x --time-limit 4", 1, "--time-limit: applies to a calibration"},
+    {"quantize %s -o x --bits 8 --bits-per-weight 5", 1, "chooses between 4 and 8 bits"},
+    {"quantize %s -o x --bits-per-weight 3", 1, "allowed: 4 to 9"},
+    {"quantize %s -o x --method gptq --texts none.json", 2, "none.json"},
     {"quantize %s -o x --group 40", 1, "not a multiple of 16: 40"},
     {"quantize %s -o x --group 2048", 1, "allowed: 16 to 1024"},
     {"quantize %s -o x --scales f64", 1, "unknown number format: f64"},
@@ -138,6 +146,31 @@ START_TEST(models_that_are_rejected)
 }
 END_TEST
 
+/* The bytes do not depend on the number of threads, and the memory is printed beforehand. */
+START_TEST(a_calibration)
+{
+    char line[3000], texts[1100];
+    snprintf(
+        texts, sizeof texts, "%s",
+        scratch_file("texts.json", "[\"Once there was a fox.\", \"Near the mill lived a hare.\"]"));
+    quantize("all", "--bits 4 --method gptq");
+    snprintf(line, sizeof line,
+             "taskset -c 0 %s quantize %s --bits 4 --method gptq -o %s/one --quiet >/dev/null && "
+             "diff -r %s %s/one",
+             MGL_BINARY_DIR "/megalith", model_path("tales-5m"), scratch_folder(), path,
+             scratch_folder());
+    ck_assert_int_eq(system(line), 0);
+    command_result result = command_runf(
+        "quantize %s -o %s/few --bits 4 --method clip --texts %s --length 4 --samples 3",
+        model_path("tales-5m"), scratch_folder(), texts);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, "calibration with 3 samples, "));
+    ck_assert_ptr_nonnull(strstr(result.err, "MB of memory; available: "));
+    ck_assert_ptr_nonnull(strstr(result.out, "method    clip\n"));
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli quantize");
@@ -147,6 +180,7 @@ int main(void)
     tcase_add_test(tests, the_text_for_people);
     tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
     tcase_add_test(tests, models_that_are_rejected);
+    tcase_add_test(tests, a_calibration);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
