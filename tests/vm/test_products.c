@@ -2,7 +2,8 @@
  * Tests of the CPU's products: every instruction set that this CPU supports, in every format,
  * against an oracle in f64, and word for word against the specified order of sums: with fused
  * multiply-add for the vector sets, and mgl_dot for the plain set. Also that the bits do not depend
- * on the division of row groups, the number of rows in a call, and the positions of k blocks.
+ * on the division of row groups, the number of rows in a call, and the positions of k blocks. And
+ * against an independent implementation: OpenBLAS on the dequantized matrix.
  */
 #include "vm/cpu/products.h"
 
@@ -13,6 +14,7 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "instructions/reference/reference.h"
+#include "quantize/calibrate/blas.h"
 
 enum { MAX_SETS = 4, MAX_ROWS = 70, ANY_WARPS = 8, SUMS = 16 };
 
@@ -312,6 +314,51 @@ START_TEST(products_are_those_of_the_definition)
 }
 END_TEST
 
+/* sgemv (one row) and sgemm of OpenBLAS on the dequantized matrix. Each sum of n products in f32,
+ * in any order, is within n 2^-24 of the sum of the absolute products, and so is the set's. */
+static void compare_with_blas(const mgl_blas *blas, const mgl_products *set,
+                              const struct problem *p)
+{
+    const int n = (int)p->inputs, width = (int)p->width, outputs = (int)p->outputs;
+    float *found = multiply(set, p), *wanted = mgl_alloc((size_t)(p->rows * outputs) * 4);
+    if (p->rows == 1)
+        blas->sgemv(MGL_BLAS_ROWS, MGL_BLAS_PLAIN, outputs, n, 1, p->weights, width, p->x, 1, 0,
+                    wanted, 1);
+    else
+        blas->sgemm(MGL_BLAS_ROWS, MGL_BLAS_PLAIN, MGL_BLAS_TRANSPOSED, p->rows, outputs, n, 1,
+                    p->x, width, p->weights, width, 0, wanted, outputs);
+    for (int i = 0; i < p->rows * outputs; i++) {
+        double magnitude = 0;
+        for (int k = 0; k < n; k++)
+            magnitude += fabs((double)p->x[i / outputs * width + k] *
+                              (double)p->weights[i % outputs * width + k]);
+        ck_assert_double_le(fabs((double)found[i] - (double)wanted[i]),
+                            2 * n * 0x1p-24 * magnitude);
+    }
+    mgl_free(found);
+    mgl_free(wanted);
+}
+
+START_TEST(products_are_those_of_openblas)
+{
+    static const int64_t sizes[][2] = {{8, 32}, {21, 100}, {64, 512}, {40, 1100}};
+    static const int rows[] = {1, 5, MAX_ROWS};
+    const mgl_blas *blas;
+    mgl_error err;
+    if (mgl_blas_open(&blas, &err)) {
+        printf("SKIPPED: %s: %s\n", err.where, err.message);
+        return;
+    }
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int r = 0; r < 3; r++) {
+            struct problem p =
+                make(formats[_i % FORMATS], sizes[s][0], sizes[s][1], rows[r], ANY_WARPS);
+            compare_with_blas(blas, &sets[_i / FORMATS], &p);
+            release(&p);
+        }
+}
+END_TEST
+
 /* Each row of a call with many rows equals that of a call with one. */
 START_TEST(bits_do_not_depend_on_the_rows)
 {
@@ -553,6 +600,7 @@ int main(void)
     find_sets();
     int each = set_count * FORMATS;
     tcase_add_loop_test(tests, products_are_those_of_the_definition, 0, 2 * each);
+    tcase_add_loop_test(tests, products_are_those_of_openblas, 0, each);
     tcase_add_loop_test(tests, bits_do_not_depend_on_the_rows, 0, each);
     tcase_add_loop_test(tests, bits_do_not_depend_on_how_the_groups_are_cut, 0, each);
     tcase_add_loop_test(tests, a_matrix_may_have_gaps_between_its_groups, 0, each);
