@@ -171,6 +171,25 @@ START_TEST(a_calibration)
 }
 END_TEST
 
+/* Ctrl-C at growing times: the command continues, and the bytes are those of one run. */
+START_TEST(a_calibration_with_signals)
+{
+    char line[3000];
+    int code = 1, seconds = 0;
+    quantize("calm", "--bits 4 --group 64 --method gptq");
+    while (code) {
+        snprintf(line, sizeof line,
+                 "timeout -s INT %d %s quantize %s --bits 4 --group 64 --method gptq -o %s/stopped "
+                 "--quiet >/dev/null 2>&1",
+                 ++seconds, MGL_BINARY_DIR "/megalith", model_path("tales-5m"), scratch_folder());
+        code = system(line);
+        ck_assert_int_lt(seconds, 100);
+    }
+    snprintf(line, sizeof line, "diff -r %s %s/stopped", path, scratch_folder());
+    ck_assert_int_eq(system(line), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli quantize");
@@ -181,6 +200,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
     tcase_add_test(tests, models_that_are_rejected);
     tcase_add_test(tests, a_calibration);
+    tcase_add_test(tests, a_calibration_with_signals);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
