@@ -6,19 +6,24 @@
  *     bench_cpu FOLDER FILE.mega [SAMPLES [TOKENS [PROMPT [THREADS]]]]    (5, 17, 256, all of them)
  *     tests/tools/bench/record.sh COMMIT OUT.json bench_cpu FOLDER FILE.mega
  *
- * Prints one JSON object with the median, p10 and p90 of each figure. Each way to open the model
- * runs in a separate process, so that its memory is separate.
+ * Prints one JSON object with the median, p10 and p90 of each figure. token_bytes are the weights
+ * that a token reads: all but an embedding that is no head. share_of_bound compares token_bytes a
+ * second with the bound. cpu_share does the same with the processor time of the process instead of
+ * elapsed time; with one thread, it does not depend on what else the machine does. Each way to open
+ * the model runs in a separate process, so that its memory is separate.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "eval/statistics.h"
+#include "importer/checkpoint.h"
 #include "megalith.h"
 #include "tests/tools/read_bytes.h"
 #include "vm/cpu/pool.h"
@@ -117,19 +122,46 @@ static void print(const char *name, const double *samples, int count)
            mgl_quantile(samples, (size_t)count, 0.9));
 }
 
-static void measure(mgl_model *model, const mgl_model_facts *facts)
+/* Processor time of the process, s. */
+static double processor_s(void)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Bytes of weights that a token reads. Of an embedding that is no head, it reads one row. */
+static double token_bytes(const mgl_model_facts *facts)
+{
+    mgl_error err;
+    mgl_checkpoint *checkpoint;
+    double bytes = (double)facts->weight_bytes;
+    need(mgl_import(asked.folder, &checkpoint, &err), asked.folder, &err);
+    for (int i = 0; i < checkpoint->graph->tensor_count && !checkpoint->graph->tied; i++)
+        if (!strcmp(checkpoint->graph->tensors[i].name, MGL_TENSOR_EMBEDDING))
+            bytes -= (double)mgl_checkpoint_tensor_bytes(checkpoint, i);
+    mgl_checkpoint_close(checkpoint);
+    return bytes;
+}
+
+static void measure(mgl_model *model, double bytes)
+{
+    static double cpu_share[MGL_MAX_SAMPLES];
     static double rate[MGL_MAX_SAMPLES], gbps[MGL_MAX_SAMPLES], share[MGL_MAX_SAMPLES];
     static double prompt_rate[MGL_MAX_SAMPLES];
     for (int i = 0; i < asked.samples; i++) {
-        gbps[i] = (double)mgl_map_size(reader.map) / read_file() * 1e-9;
+        const double size = (double)mgl_map_size(reader.map), before = processor_s();
+        gbps[i] = size / read_file() * 1e-9;
+        const double read = processor_s();
         rate[i] = (asked.tokens - 1) / reply(model, 1, asked.tokens).decode_s;
-        share[i] = rate[i] * (double)facts->weight_bytes * 1e-9 / gbps[i];
+        share[i] = rate[i] * bytes * 1e-9 / gbps[i];
+        cpu_share[i] = asked.tokens * bytes / (processor_s() - read) / (size / (read - before));
         prompt_rate[i] = asked.prompt / reply(model, asked.prompt, 1).prefill_s;
     }
     print("tokens_per_s", rate, asked.samples);
     print("read_gbps", gbps, asked.samples);
     print("share_of_bound", share, asked.samples);
+    print("cpu_share", cpu_share, asked.samples);
     print("prompt_tokens_per_s", prompt_rate, asked.samples);
 }
 
@@ -149,12 +181,14 @@ static void bench(const char *name, const char *path)
     reply(model, 1, 1);
     double first = mgl_clock_s(), bytes = private_bytes();
     need(mgl_model_get_facts(model, &facts, &err), "facts", &err);
+    const double token = token_bytes(&facts);
     printf("{\"from\":\"%s\",\"threads\":%d,\"instructions\":\"%s\",\"weight_bytes\":%llu,"
-           "\"private_bytes\":%.0f,\"of_weights\":%.4f,\"open_s\":%.4f,\"first_token_s\":%.4f",
+           "\"token_bytes\":%.0f,\"private_bytes\":%.0f,\"of_weights\":%.4f,\"open_s\":%.4f,"
+           "\"first_token_s\":%.4f",
            name, (int)facts.threads, facts.instructions, (unsigned long long)facts.weight_bytes,
-           bytes, bytes / (double)facts.weight_bytes, opened - start, first - start);
+           token, bytes, bytes / (double)facts.weight_bytes, opened - start, first - start);
     open_reader(&facts);
-    measure(model, &facts);
+    measure(model, token);
     printf("}");
     mgl_pool_close(reader.pool);
     mgl_map_close(reader.map);
