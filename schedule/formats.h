@@ -10,8 +10,8 @@
  * (mgl_weight_format_has_factors).
  *
  * A row of a block has MGL_BLOCK_ROW_BYTES. Codes of 8 and 4 bits are interleaved, so that each of
- * its quarters of 16 bytes holds columns 8 q .. 8 q + 7 of every 32 columns, as a block of 16-bit
- * weights does:
+ * its quarters of 16 bytes holds columns 8 q .. 8 q + 7 of every part of MGL_PART_COLUMNS columns,
+ * as a block of 16-bit weights does:
  *
  *     8 bits    byte 16 q + 8 j + i            column 32 j + 8 q + i
  *     4 bits    nibble p of bytes 16 q + 4 j   column 32 j + 8 q + (0, 2, 4, 6, 1, 3, 5, 7)[p]

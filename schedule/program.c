@@ -258,9 +258,9 @@ bool mgl_program_has_penalties(const mgl_program *program)
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format)
 {
     const bool cpu = !strcmp(program->target.arch, "cpu");
-    const bool widens = program->weight_dtype == MGL_F32 || mgl_weight_format_is_scaled(format) ||
-                        mgl_weight_format_is(format, MGL_F32);
-    return mgl_weight_format_is(format, program->weight_dtype) || (cpu && widens);
+    const bool widens = program->weight_dtype == MGL_F32 || mgl_weight_format_is(format, MGL_F32);
+    return mgl_weight_format_is(format, program->weight_dtype) ||
+           mgl_weight_format_is_scaled(format) || (cpu && widens);
 }
 
 bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype)

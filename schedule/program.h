@@ -291,9 +291,9 @@ static inline const mgl_program *mgl_program_whole(const mgl_program *program)
 /* Whether the sample task of either list counts tokens for repetition penalties. */
 bool mgl_program_has_penalties(const mgl_program *program);
 
-/* Whether the program accepts a matrix of this format on a tape. An f32 program on a CPU accepts
- * any format, because its products convert the weights that they read; a CPU always accepts scaled
- * formats and f32. */
+/* Whether the program accepts a matrix of this format on a tape: a scaled format or the program's
+ * dtype; on a CPU also f32 and, in an f32 program, any format, because its products convert the
+ * weights that they read. */
 bool mgl_program_takes_format(const mgl_program *program, mgl_weight_format format);
 /* The same for gathering rows from a table of this dtype, such as the embedding; a CPU always
  * accepts f32. */

@@ -24,6 +24,7 @@ enum {
     MGL_ROW_GROUP = 8,
     MGL_BLOCK_ROW_BYTES = 64,
     MGL_BLOCK_BYTES = MGL_ROW_GROUP * MGL_BLOCK_ROW_BYTES,
+    MGL_PART_COLUMNS = 32, /* columns that one MMA adds up; a block of 16-bit weights */
     MGL_GRANULE_BYTES = 16 /* bytes that a thread stores at once, so they become visible
                               together; the alignment of flagged regions */
 };

@@ -23,7 +23,7 @@
 #define HERE MGL_SOURCE_DIR "/tests/emulator"
 
 enum {
-    MOST_SOURCES = 96,
+    MOST_SOURCES = 128,
     MOST_ARGUMENTS = 80,
     PATH = 1400,
     LOG = 4000,

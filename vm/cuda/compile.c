@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "schedule/formats.h"
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 #include "vm/cuda/cache.h"
@@ -68,6 +69,23 @@ static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_so
     add(o, "%s%s", "-default-device", "");
 }
 
+/* Defines the scaled weight formats, as arguments of scaled_weights in device/linear/formats.cuh. */
+static void define_formats(mgl_cuda_recipe *o, const mgl_program *program)
+{
+    mgl_weight_format formats[MGL_CUDA_FORMATS];
+    const int count = mgl_cuda_formats(program, formats);
+    define(o, "SCALED", (uint32_t)count);
+    for (int i = 0; i < count && i < MGL_CUDA_FORMATS; i++) {
+        char name[16], value[32];
+        const mgl_weight_format *f = &formats[i];
+        snprintf(name, sizeof name, "MGL_FORMAT_%d", (uint8_t)(i + 1));
+        snprintf(value, sizeof value, "%d,%d,%d,%d,%d,%d", (uint8_t)f->code, (uint8_t)f->scales,
+                 (uint16_t)f->group, f->group_rows != 1, f->zeros,
+                 mgl_weight_format_has_factors(*f));
+        add(o, "-D%s=%s", name, value);
+    }
+}
+
 /* Builds the recipe of a program's kernel, with the constants of device/shared.cuh. */
 void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned extras,
                         mgl_cuda_recipe *o)
@@ -88,6 +106,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "ATTENDED", (uint32_t)(m->heads * m->head_dim));
     define(o, "HEADS", (uint32_t)(m->heads / m->kv_heads));
     define(o, "WEIGHT", (uint32_t)program->weight_dtype);
+    define_formats(o, program);
     define(o, "EMBEDDING", (uint32_t)program->embedding_dtype);
     define(o, "CACHE", (uint32_t)program->kv_dtype);
     define(o, "PAGE", (uint32_t)program->exec.page_bytes);

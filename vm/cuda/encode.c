@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "schedule/formats.h"
 #include "schedule/lists.h"
 #include "schedule/variants.h"
 
@@ -23,12 +24,22 @@ static int count_operands(const mgl_task *task)
     return task->op == MGL_OP_CLEAR ? 0 : task->in.count + task->out.count - mgl_task_biases(task);
 }
 
-size_t mgl_cuda_record_bytes(const mgl_task *task)
+/* Whether the weights of a product have row factors. */
+static bool has_factors(const mgl_program *program, const mgl_task *task)
+{
+    return task->segments.count > 0 &&
+           mgl_weight_format_has_factors(
+               mgl_segment_format(program, &program->segments[task->segments.first]));
+}
+
+size_t mgl_cuda_record_bytes(const mgl_program *program, const mgl_task *task)
 {
     const int clears = task->op == MGL_OP_CLEAR ? task->out.count : 0;
+    const int factors = has_factors(program, task) ? task->segments.count * 2 + 1 : 0;
     return sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
            (size_t)task->segments.count * sizeof(mgl_device_segment) +
-           (size_t)mgl_task_biases(task) * sizeof(mgl_device_bias) +
+           (size_t)mgl_task_biases(task) * sizeof(mgl_device_vector) +
+           (size_t)factors * sizeof(mgl_device_vector) +
            (size_t)task->waits.count * sizeof(mgl_device_wait) +
            (size_t)task->signals.count * sizeof(uint32_t) + 30 + /* padding */
            (size_t)clears * sizeof(mgl_device_clear);
@@ -42,7 +53,7 @@ static bool has_record(const mgl_program *program, int task)
     if (t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0 || task == 0)
         return true;
     const size_t bytes = (size_t)t->out.count * sizeof(mgl_device_clear);
-    return t[-1].op == MGL_OP_CLEAR || mgl_cuda_record_bytes(&t[-1]) + bytes > MGL_RECORD_BYTES;
+    return t[-1].op == MGL_OP_CLEAR || mgl_cuda_record_bytes(program, &t[-1]) + bytes > MGL_RECORD_BYTES;
 }
 
 /* The `clear` that is stored in the record of a task, or -1. */
@@ -236,6 +247,7 @@ static bool continues(const mgl_program *program, const mgl_segment *first,
                       const mgl_segment *second)
 {
     return first->layout == MGL_LAYOUT_G8 && second->layout == MGL_LAYOUT_G8 &&
+           first->col_lo == second->col_lo && first->col_hi == second->col_hi &&
            mgl_segment_rows(first) % MGL_ROW_GROUP == 0 &&
            first->offset + mgl_segment_bytes(program, first) == second->offset;
 }
@@ -264,27 +276,41 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
     return count;
 }
 
-/* Adds a task's biases, in the order of its tensors. */
-static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
+/* Appends the address of a vector for the output columns of each tensor of a task: its biases, or
+ * the row factors of its scaled weights. Returns the number of vectors. */
+static int add_vectors(struct encoder *e, const mgl_task *task, bool factors)
 {
     const mgl_program *program = e->program;
     const mgl_op_info *info = mgl_op_get(task->op);
-    int first = 0, column = 0;
+    int count = 0, column = 0;
     align(e);
-    for (int i = 0; i < task->segments.count && mgl_task_biases(task) > 0; i++) {
+    for (int i = 0; i < task->segments.count; i++) {
         const mgl_segment *s = &program->segments[task->segments.first + i];
-        for (int j = 0; j < (s->tensor2 < 0 ? 1 : 2); j++) {
-            const mgl_region *bias = &program->regions[task->in.first + info->in_count + first++];
-            mgl_device_bias *to = append(e, sizeof *to);
+        for (int j = 0; j < (s->tensor2 < 0 ? 1 : 2); j++, count++) {
+            const int buffer =
+                factors ? program->tensors[j ? s->tensor2 : s->tensor].factors
+                        : program->regions[task->in.first + info->in_count + count].buffer;
+            mgl_device_vector *to = append(e, sizeof *to);
             if (to)
-                *to = (mgl_device_bias){.at = e->addresses->buffers[bias->buffer] +
-                                              (uint64_t)(s->row_lo - column) * sizeof(float),
-                                        .end = column + (int)mgl_segment_rows(s)};
+                *to = (mgl_device_vector){.at = e->addresses->buffers[buffer] +
+                                                (uint64_t)(s->row_lo - column) * sizeof(float),
+                                          .end = column + (int)mgl_segment_rows(s)};
         }
         column += (int)mgl_segment_rows(s);
     }
+    return count;
+}
+
+/* Adds a task's biases and row factors, in the order of its tensors. */
+static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
+{
+    const int biases = mgl_task_biases(task) > 0 ? add_vectors(e, task, false) : 0;
+    if (has_factors(e->program, task)) {
+        add_vectors(e, task, true);
+        append(e, sizeof(mgl_device_vector)); /* the end of the list */
+    }
     if (!e->failed)
-        ((mgl_record *)(e->records + record))->biases = (uint8_t)mgl_task_biases(task);
+        ((mgl_record *)(e->records + record))->biases = (uint8_t)biases;
 }
 
 static void add_edges(struct encoder *e, const mgl_task *task, size_t record)
@@ -456,6 +482,8 @@ static uint32_t add_task(struct encoder *e, const mgl_queue *queue, int index, i
     r->signals = task->signals.count;
     if (mgl_op_is_attention(task->op))
         place_kv(e, queue, task, tape_at, r);
+    else
+        r->format = (uint32_t)mgl_cuda_format_of(e->program, task);
     const mgl_op_info *info = mgl_op_get(task->op);
     const int extra = mgl_task_biases(task) > 0 ? 0 : info->extra_count;
     for (int i = 0; i < info->in_count + info->out_count + extra; i++) {

@@ -67,6 +67,14 @@ bool mgl_cuda_has_draws(const mgl_program *program);
 bool mgl_cuda_has_biases(const mgl_program *program);
 bool mgl_cuda_has_norms(const mgl_program *program);
 
+/* The scaled weight formats of a program's matrices, without repeats, in the order of its tensors.
+ * Returns their number; writes the first MGL_CUDA_FORMATS. */
+enum { MGL_CUDA_FORMATS = 4 };
+int mgl_cuda_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_FORMATS]);
+/* The number of a task's weight format in the kernel (device/linear/formats.cuh): 0, the program's
+ * dtype, or 1 + its index in mgl_cuda_formats. */
+int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task);
+
 /* Whether attention reads keys and values from the ring (MGL_KV_RING): its variant is `ring`, and
  * the architecture ("sm_90a", "compute_80") has bulk copies. */
 bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
@@ -76,7 +84,7 @@ bool mgl_cuda_streams_kv(const mgl_program *program, const char *arch);
 bool mgl_cuda_swizzles_kv(const mgl_program *program, const char *arch);
 
 /* Upper bound of the bytes of a task's record, without a following `clear`. */
-size_t mgl_cuda_record_bytes(const mgl_task *task);
+size_t mgl_cuda_record_bytes(const mgl_program *program, const mgl_task *task);
 
 /* Describes the bytes that a `clear` resets, without the address; *first is the first byte in the
  * buffer. The region may have at most one dimension before the rows, and one run of bytes per row.

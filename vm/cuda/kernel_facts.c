@@ -87,6 +87,40 @@ bool mgl_cuda_has_draws(const mgl_program *program)
     return has;
 }
 
+/* The index of a format in `formats`; `count` if it is not there. */
+static int index_of(mgl_weight_format format, const mgl_weight_format *formats, int count)
+{
+    int i = 0;
+    while (i < count && !mgl_weight_format_equal(format, formats[i]))
+        i++;
+    return i;
+}
+
+int mgl_cuda_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_FORMATS])
+{
+    mgl_weight_format all[MGL_CUDA_FORMATS + 1];
+    int count = 0;
+    for (int i = 0; i < program->tensor_count && count <= MGL_CUDA_FORMATS; i++) {
+        const mgl_program_tensor *t = &program->tensors[i];
+        if (t->rank == 2 && mgl_weight_format_is_scaled(t->format) &&
+            index_of(t->format, all, count) == count)
+            all[count++] = t->format;
+    }
+    memcpy(out, all, (size_t)(count < MGL_CUDA_FORMATS ? count : MGL_CUDA_FORMATS) * sizeof *out);
+    return count;
+}
+
+int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task)
+{
+    mgl_weight_format formats[MGL_CUDA_FORMATS];
+    const int count = mgl_cuda_formats(program, formats);
+    if (task->segments.count == 0)
+        return 0;
+    const mgl_weight_format own =
+        mgl_segment_format(program, &program->segments[task->segments.first]);
+    return mgl_weight_format_is_scaled(own) ? 1 + index_of(own, formats, count) : 0;
+}
+
 bool mgl_cuda_has_norms(const mgl_program *program)
 {
     return any_extra(program, true);

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "schedule/formats.h"
 #include "vm/cuda/encode.h"
 
 enum { MOST_ATTENDED = 1 << 30 }; /* columns of the attention output */
@@ -59,12 +60,6 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "the CUDA machine takes 1 to %d rows, no more sequences than rows and at "
                         "most %d, 1 to %d positions, and at most %d queues",
                         most, MGL_MAX_SEQUENCES, MGL_MAX_CAPACITY, MGL_MAX_QUEUES);
-    for (int i = 0; i < program->segment_count; i++)
-        if (!mgl_weight_format_is(mgl_segment_format(program, &program->segments[i]),
-                                  program->weight_dtype))
-            return mgl_fail(err, MGL_BAD_INPUT, program->tensors[program->segments[i].tensor].name,
-                            "the CUDA machine takes matrices of one format, the format of the "
-                            "types line; lower the model for the GPU");
     for (int q = 0; q < program->queue_count; q++) {
         const mgl_queue *queue = &program->queues[q];
         if (queue->tasks.count < 1 || program->tasks[queue->tasks.first].op != MGL_OP_ENTER)
@@ -80,10 +75,83 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
     return MGL_OK;
 }
 
+/* ---- weight formats ------------------------------------------------------------------------- */
+
+/* Checks a scaled format of a segment: its groups are whole parts of 32 columns, which an MMA adds
+ * up, and a row group with scales on the tape fits in the ring. */
+static mgl_status check_scaled(const mgl_program *program, const mgl_segment *segment,
+                               mgl_error *err)
+{
+    const mgl_weight_format format = mgl_segment_format(program, segment);
+    const char *name = program->tensors[segment->tensor].name;
+    const int64_t columns = segment->col_hi - segment->col_lo;
+    const int64_t ring = (int64_t)(program->exec.ring_pages - 1) * program->exec.page_bytes;
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    if (format.group % MGL_PART_COLUMNS)
+        return mgl_fail(err, MGL_BAD_INPUT, name,
+                        "the CUDA machine takes groups of a multiple of %d columns, and the matrix "
+                        "is %s; use --device cpu, or the target cpu",
+                        MGL_PART_COLUMNS, mgl_weight_format_print(format, text));
+    if (mgl_tape_scale_bytes(format, columns) > 0 && mgl_tape_group_bytes(format, columns) > ring)
+        return mgl_fail(err, MGL_BAD_INPUT, name,
+                        "eight rows of weights with their scales have %lld bytes, and the ring "
+                        "holds %lld beside a page; take more ring_pages",
+                        (long long)mgl_tape_group_bytes(format, columns), (long long)ring);
+    return MGL_OK;
+}
+
+/* Checks the weight formats of a task: one for all its tensors. */
+static mgl_status check_task_formats(const mgl_program *program, const mgl_task *task,
+                                     mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int i = 0; i < task->segments.count && !status; i++) {
+        const mgl_segment *s = &program->segments[task->segments.first + i];
+        const mgl_weight_format format = mgl_segment_format(program, s);
+        const char *name = program->tensors[s->tensor].name;
+        if (!mgl_weight_format_equal(format, mgl_segment_format(program, s - i)))
+            status = mgl_fail(err, MGL_BAD_INPUT, name,
+                              "the CUDA machine takes tasks of one weight format, and another "
+                              "matrix of the task has another format; use --device cpu, or the "
+                              "target cpu");
+        else if (mgl_weight_format_is_scaled(format))
+            status = check_scaled(program, s, err);
+        else if (!mgl_weight_format_is(format, program->weight_dtype))
+            status = mgl_fail(err, MGL_BAD_INPUT, name,
+                              "the CUDA machine takes unscaled matrices of one format, the format "
+                              "of the types line; lower the model for the GPU");
+    }
+    return status;
+}
+
+static mgl_status check_formats(const mgl_program *program, mgl_error *err)
+{
+    mgl_weight_format formats[MGL_CUDA_FORMATS];
+    const int count = mgl_cuda_formats(program, formats);
+    const int ranges = 
+        MGL_CUDA_RANGE_BYTES(mgl_limits_most(&program->limits), program->exec.warps);
+    mgl_status status = MGL_OK;
+    if (count > MGL_CUDA_FORMATS)
+        return mgl_fail(err, MGL_BAD_INPUT, "formats",
+                        "the matrices have %d scaled weight formats, and the CUDA machine takes "
+                        "%d; use --device cpu, or the target cpu",
+                        count, MGL_CUDA_FORMATS);
+    if (count > 0 && program->exec.stage_bytes < ranges)
+        return mgl_fail(err, MGL_BAD_INPUT, "stage_bytes",
+                        "the CUDA machine takes at least %d bytes for scaled weights of %d rows; "
+                        "take more stage_bytes",
+                        ranges, mgl_limits_most(&program->limits));
+    for (int i = 0; i < program->task_count && !status; i++)
+        status = check_task_formats(program, &program->tasks[i], err);
+    return status;
+}
+
 mgl_status mgl_cuda_check_limits(const mgl_program *program, mgl_error *err)
 {
     mgl_status status = check_exec(program, err);
-    return status ? status : check_geometry(program, err);
+    if (!status)
+        status = check_geometry(program, err);
+    return status ? status : check_formats(program, err);
 }
 
 /* ---- two lists ------------------------------------------------------------------------------ */

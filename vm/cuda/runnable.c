@@ -185,7 +185,7 @@ static const char *check_task(const mgl_program *program, const mgl_task *task)
         if (buffer->sets > 1 && !is_flaggable(program, region))
             return "a flagged region is not of whole 16 bytes";
     }
-    if (mgl_cuda_record_bytes(task) > MGL_RECORD_BYTES)
+    if (mgl_cuda_record_bytes(program, task) > MGL_RECORD_BYTES)
         return "it has too many waits, signals or clears (about 30 edges fit)";
     mgl_device_clear clear;
     int64_t first;

@@ -2,7 +2,7 @@
  * The interface of host and kernel: one launch block, one entry per queue, and a queue's tasks as
  * records of variable length, one after the other:
  *
- *     mgl_record | operands (in, then out, then extra) | segments | biases | waits
+ *     mgl_record | operands (in, then out, then extra) | segments | biases | row factors | waits
  *     | signals (u32), padded | clears
  *
  * The host writes the records (vm/cuda/), and the controller reads them. A record holds the offset
@@ -26,6 +26,10 @@ enum {
     MGL_COUNTER_WORDS = 32   /* u32s from one counter to the next: each has its own line of 128
                                 bytes */
 };
+
+/* Bytes at the end of the activation buffer in a kernel with scaled weights: a float for each row
+ * and each of `warps` warps (linear/scaled_input.cuh). */
+#define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps) * 4 + 127) / 128 * 128)
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
  * (rows, positions) begin at 0 and count the whole extent. */
@@ -67,12 +71,12 @@ typedef struct mgl_device_segment {
     unsigned end;   /* page at which the tape continues after the segment */
 } mgl_device_segment;
 
-/* The bias of columns [end of the previous bias, end) of a product's output; of two interleaved
- * tensors, the bias of one of them. */
-typedef struct mgl_device_bias {
-    unsigned long long at; /* f32: address that the bias of output column 0 would have */
+/* The biases, or the row factors of the weights, of columns [end of the previous vector, end) of a
+ * product's output; of two interleaved tensors, those of one of them. */
+typedef struct mgl_device_vector {
+    unsigned long long at; /* f32: address that the value of output column 0 would have */
     int end, unused;
-} mgl_device_bias;
+} mgl_device_vector;
 
 typedef struct mgl_device_wait {
     unsigned counter, threshold, per_epoch; /* value >= epoch * per_epoch + threshold */
@@ -88,13 +92,19 @@ typedef struct mgl_record {
     int segments, waits, signals, clears;
     unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
     unsigned kv_page;      /* of attention: its keys and values come before this page of the tape */
-    unsigned kv_again;     /* 1: the rest of the page before follows as its own page; see
-                              roles/loader.cuh */
+    union {
+        unsigned kv_again; /* of attention: 1: the rest of the page before follows as its own page;
+                              see roles/loader.cuh */
+        unsigned format;   /* of a product: 0: weights of MGL_WEIGHT; else the number of a scaled
+                              format (linear/formats.cuh) */
+    };
     unsigned char variant; /* mgl_variant */
     /* of a product: largest row counts of the skinny variant and of the batch variant, which begins
      * at MGL_BATCH_LEAST rows; other row counts run as general */
     unsigned char skinny_rows, batch_rows;
-    unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes */
+    unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes. Row
+                             factors follow, for weights with row factors: one for each tensor,
+                             then an address of 0 */
 } mgl_record;
 
 typedef struct mgl_device_queue {

@@ -32,7 +32,8 @@
  * first list), MGL_MANY_SEQUENCES (1: a launch may have more than one), MGL_HIDDEN, MGL_ATTENDED
  * (columns of attention's output), MGL_FFN, MGL_HEADS (query heads of one kv head), MGL_HEAD_DIM,
  * MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and
- * MGL_CACHE (dtypes), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS,
+ * MGL_CACHE (dtypes), MGL_SCALED (the number of scaled weight formats) and, for each of these,
+ * MGL_FORMAT_1 and so on (linear/formats.cuh), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS,
  * MGL_ACTIVATION_BYTES, MGL_SHARED (bytes reserved for struct shared), MGL_SHARED_AT (the shared
  * address of the block's memory; 0: the compiler finds it), MGL_VARIANTS_PRODUCT,
  * MGL_VARIANTS_ATTENTION, MGL_VARIANTS_PANEL and MGL_VARIANTS_ATTEND_ROWS (the variants that the
@@ -291,6 +292,10 @@ struct alignas(16) input {
     bool flows;    /* skinny with one row: flagged words are read before `start` */
     bool early;    /* and with a norm: the squares are available before the sums */
     bool merges;   /* x holds partials of attention's splits, which are merged as they are read */
+#if MGL_SCALED
+    int format; /* the weight format: 0 or the number of a scaled format */
+    int parts;  /* of 32 columns in a k block */
+#endif
 };
 
 /* Keys or values of one kv head: (sequences, positions, head_dim). */

@@ -12,6 +12,12 @@ static __device__ __forceinline__ const mgl_record *task_of(const machine &m)
     return (const mgl_record *)own().record[m.record];
 }
 
+/* The weight format of the task, a product: 0, or the number of a scaled format. */
+static __device__ __forceinline__ int format_of(const machine &m)
+{
+    return MGL_SCALED ? (int)task_of(m)->format : 0;
+}
+
 /* Operand MGL_OPERAND(op, name) of the task. */
 static __device__ __forceinline__ const mgl_device_operand &operand(const machine &m, int i)
 {
@@ -24,11 +30,17 @@ static __device__ __forceinline__ const mgl_device_segment &segment(const machin
 }
 
 /* Bias i of the task, a product with biases. */
-static __device__ __forceinline__ const mgl_device_bias &bias(const machine &m, int i)
+static __device__ __forceinline__ const mgl_device_vector &bias(const machine &m, int i)
 {
     const mgl_record *r = task_of(m);
     const u32 at = r->segment_at + r->segments * (u32)sizeof(mgl_device_segment);
-    return ((const mgl_device_bias *)((const u8 *)r + (at + 15) / 16 * 16))[i];
+    return ((const mgl_device_vector *)((const u8 *)r + (at + 15) / 16 * 16))[i];
+}
+
+/* The row factors of tensor i of the task, a product of weights with row factors. */
+static __device__ __forceinline__ const mgl_device_vector &row_factors(const machine &m, int i)
+{
+    return bias(m, task_of(m)->biases + i);
 }
 
 /* The number of the set that an epoch uses, of `sets`. */

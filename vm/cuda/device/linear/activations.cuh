@@ -8,6 +8,7 @@
 #define MGL_DEVICE_LINEAR_ACTIVATIONS_CUH
 
 #include "vm/cuda/device/flags.cuh"
+#include "vm/cuda/device/linear/formats.cuh"
 #include "vm/cuda/device/linear/merged.cuh"
 #include "vm/cuda/device/linear/partial_sums.cuh"
 #include "vm/cuda/device/ops.cuh"
@@ -52,6 +53,13 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return mgl_tape_blocks(columns, WEIGHT_BITS);
 }
 
+/* Blocks of a row of scaled weights. */
+static __device__ __forceinline__ int parts_of_columns(int columns, int block_parts)
+{
+    const int block = block_parts * MGL_PART_COLUMNS;
+    return (columns + block - 1) / block;
+}
+
 /* Fills own().in[m.instruction] from the operands of the task. `has_norm`: the input has a norm.
  * `map` lists the rows; NULL: all rows. Called by one lane of the controller. */
 static __device__ __forceinline__ void prepare_input(const machine &m, bool has_norm, int count,
@@ -60,13 +68,16 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     const mgl_device_operand &x = operand(m, MGL_PRODUCT_INPUT);
     input &in = own().in[m.instruction];
     const bool merges = MERGES && task_of(m)->op == OP_MERGE_ADD;
-    int columns = merges ? x.count[2] * HEAD_DIM : x.count[1], kblocks = blocks_of(columns);
-    bool low = VECTOR == 8 && (has_norm || x.dtype == DTYPE_F32);
+    const int number = format_of(m), block_parts = parts_of_block(number);
+    const int most = MGL_ACTIVATION_BYTES - (number > 0 ? RANGE_BYTES : 0);
+    int columns = merges ? x.count[2] * HEAD_DIM : x.count[1];
+    int kblocks = number > 0 ? parts_of_columns(columns, block_parts) : blocks_of(columns);
+    bool low = (number > 0 || VECTOR == 8) && (has_norm || x.dtype == DTYPE_F32);
     /* row pitch = 64 bytes modulo 128, so that the lanes of two rows load from different banks */
-    int parts = count * (low ? 2 : 1), row_bytes = kblocks * MGL_BLOCK_ROW_BYTES;
-    if (parts > 1 && kblocks % 2 == 0 && parts * (row_bytes + 64) <= MGL_ACTIVATION_BYTES)
+    int parts = count * (low ? 2 : 1), row_bytes = kblocks * block_parts * MGL_BLOCK_ROW_BYTES;
+    if (parts > 1 && kblocks * block_parts % 2 == 0 && parts * (row_bytes + 64) <= most)
         row_bytes += 64;
-    bool buffered = parts * row_bytes <= MGL_ACTIVATION_BYTES;
+    bool buffered = parts * row_bytes <= most;
     bool skinny = SKINNY_PATH && count <= task_of(m)->skinny_rows;
     in.x = view_of(m, x);
     in.g = has_norm ? (const float *)operand(m, MGL_PRODUCT_NORM).at : nullptr;
@@ -84,6 +95,10 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.early = in.flows && has_norm;
     if (MERGES)
         in.merges = merges;
+#if MGL_SCALED
+    in.format = number;
+    in.parts = block_parts;
+#endif
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;
 }

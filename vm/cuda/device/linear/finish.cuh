@@ -100,6 +100,40 @@ static __device__ __forceinline__ float2 biases_of_pair(const bias_list &, int)
 }
 #endif
 
+/* The row factor of a column of the task's output, and of tensor `tensor` of a task with two
+ * tensors whose row groups alternate; 1 if the weights have none. The host ends the list of factors
+ * with an address of 0. */
+static __device__ __forceinline__ float factor_of(const machine &m, int column)
+{
+#if MGL_SCALED
+    if (has_factors(format_of(m)))
+        for (int i = 0; row_factors(m, i).at; i++)
+            if (column < row_factors(m, i).end)
+                return ((const float *)row_factors(m, i).at)[column];
+#endif
+    return 1.0f;
+}
+
+static __device__ __forceinline__ float factor_of_pair(const machine &m, int tensor, int column)
+{
+#if MGL_SCALED
+    if (has_factors(format_of(m)) && column < row_factors(m, tensor).end)
+        return ((const float *)row_factors(m, tensor).at)[column];
+#endif
+    return 1.0f;
+}
+
+/* A sum with its row factor. */
+static __device__ __forceinline__ float times(float sum, float factor)
+{
+    return MGL_SCALED ? sum * factor : sum;
+}
+
+static __device__ __forceinline__ float2 times(float2 sums, float2 factor)
+{
+    return make_float2(times(sums.x, factor.x), times(sums.y, factor.y));
+}
+
 /* Applies the RMS scale and the bias to a sum. */
 static __device__ __forceinline__ float scaled(float scale, float sum, float bias)
 {
@@ -156,7 +190,7 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
     const int each = psum_groups(1), segments = task_of(m)->segments;
     const bool even = (m.lane & 1) == 0;
     int column = m.lane;
-    float asked = ask(column);
+    float asked = ask(column), factor = factor_of(m, column);
     const float scale = only_scale(m, columns);
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups, rows = segment(m, i).rows;
@@ -164,12 +198,15 @@ static __device__ __forceinline__ void finish_row(machine &m, int columns, const
             const int n = min(each, groups - g) * MGL_ROW_GROUP, left = rows - g * MGL_ROW_GROUP;
             const int here = column + g * MGL_ROW_GROUP, in_psum = min(m.lane, n - 1);
             const bool mine = even && m.lane < min(left, n), both = m.lane + 1 < left;
-            const float total = total_of(wait_psum(m), in_psum, each * MGL_ROW_GROUP);
+            const float total =
+                times(total_of(wait_psum(m), in_psum, each * MGL_ROW_GROUP), factor);
             const float first = ready(scale, total, asked);
             const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);
             store(here, first, second, mine, both);
             free_psum(m);
-            asked = ask(g + each < groups ? here + each * MGL_ROW_GROUP : column + rows);
+            const int next = g + each < groups ? here + each * MGL_ROW_GROUP : column + rows;
+            asked = ask(next);
+            factor = factor_of(m, next);
         }
         column += rows;
     }
@@ -189,7 +226,9 @@ static __device__ __forceinline__ void finish_pair_row(machine &m, int columns, 
         const int n = min(each, groups - g) * MGL_ROW_GROUP, here = column + g / 2 * MGL_ROW_GROUP;
         const bool mine = even && m.lane < n && here < rows;
         const float2 asked = ask(here);
-        const float value = total_of(wait_psum(m), min(m.lane, n - 1), each * MGL_ROW_GROUP);
+        const float factor = factor_of_pair(m, m.lane / MGL_ROW_GROUP % 2, here);
+        const float value =
+            times(total_of(wait_psum(m), min(m.lane, n - 1), each * MGL_ROW_GROUP), factor);
         const float other = __shfl_xor_sync(0xFFFFFFFFu, value, MGL_ROW_GROUP);
         const float first = ready(scale, value, other, asked);
         const float second = __shfl_xor_sync(0xFFFFFFFFu, first, 1);

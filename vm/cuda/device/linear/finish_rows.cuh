@@ -137,6 +137,18 @@ static __device__ __forceinline__ float2 bias_of(const bias_list &biases, const 
     return make_float2(bias_of(biases, p.column), p.both ? bias_of(biases, p.column + 1) : 0.0f);
 }
 
+/* The row factors of a pair. */
+static __device__ __forceinline__ float2 factor_of(const machine &m, const pair &p)
+{
+    return make_float2(factor_of(m, p.column), p.both ? factor_of(m, p.column + 1) : 1.0f);
+}
+
+static __device__ __forceinline__ float2 factor_of_pair(const machine &m, int tensor, const pair &p)
+{
+    return make_float2(factor_of_pair(m, tensor, p.column),
+                       factor_of_pair(m, tensor, p.both ? p.column + 1 : p.column));
+}
+
 /* A region of DTYPE in which a pair is one load or store: the addresses of this lane's rows. Rows
  * past the end repeat the last row, which may be read. */
 template <int DTYPE> struct pair_rows {
@@ -193,18 +205,19 @@ static __device__ __forceinline__ void finish_rows(machine &m, int count, int co
     for (int i = 0; i < segments; i++) {
         const int groups = segment(m, i).groups, rows = segment(m, i).rows;
         for (int g = 0; g < groups; g += 2) {
-            float2 sums[2 * LOOKS], asked[2 * LOOKS];
+            float2 sums[2 * LOOKS], asked[2 * LOOKS], factor[2 * LOOKS];
             pair p[2 * LOOKS];
 #pragma unroll
             for (int u = 0; u < 2 * LOOKS; u++) {
                 p[u] = pair_of(m, count, u % LOOKS, g + u / LOOKS, first, rows);
                 asked[u] = p[u].real ? ask(u % LOOKS, p[u]) : make_float2(0.0f, 0.0f);
+                factor[u] = p[u].real ? factor_of(m, p[u]) : make_float2(1.0f, 1.0f);
             }
             read_groups(m, r, count, columns, g, groups, sums);
 #pragma unroll
             for (int u = 0; u < 2 * LOOKS; u++)
                 if (p[u].real)
-                    store(u % LOOKS, p[u], r.scale[u % LOOKS], sums[u], asked[u]);
+                    store(u % LOOKS, p[u], r.scale[u % LOOKS], times(sums[u], factor[u]), asked[u]);
             write_groups(m, r, g, groups);
         }
         first += rows;
@@ -226,7 +239,8 @@ static __device__ __forceinline__ void finish_pair_rows(machine &m, int count, i
         for (int k = 0; k < LOOKS; k++) {
             const pair p = pair_of(m, count, k, g / 2, 0, rows);
             if (p.real)
-                store(k, p, r.scale[k], sums[k], sums[LOOKS + k]);
+                store(k, p, r.scale[k], times(sums[k], factor_of_pair(m, 0, p)),
+                      times(sums[LOOKS + k], factor_of_pair(m, 1, p)));
         }
         write_groups(m, r, g, groups);
     }

@@ -6,6 +6,7 @@
 #define MGL_DEVICE_LINEAR_GENERAL_CUH
 
 #include "vm/cuda/device/linear/products.cuh"
+#include "vm/cuda/device/linear/scaled.cuh"
 
 /* region: launch */
 /* need shared: 0 */
@@ -168,6 +169,10 @@ enum { MOST_MMAS = MOST_ROWS <= 1 ? 1 : MOST_ROWS / 2 };
 static __device__ __forceinline__ machine sum_segment(const machine &m, const input &in,
                                                       const mgl_device_segment &seg)
 {
+#if MGL_SCALED
+    if (in.format > 0)
+        return sum_scaled_segment<MOST_MMAS>(m, in, seg);
+#endif
     if (MGL_WEIGHT != DTYPE_F32) {
         int mmas = (in.count + mma_rows(in.low) - 1) / mma_rows(in.low);
         return !in.buffered                 ? sum_unbuffered<MOST_MMAS>(m, seg)
@@ -179,6 +184,16 @@ static __device__ __forceinline__ machine sum_segment(const machine &m, const in
     return in.count <= 1                    ? sum_floats<1>(m, seg)
            : MOST_ROWS > 1 && in.count <= 4 ? sum_floats<(MOST_ROWS > 1 ? 4 : 1)>(m, seg)
                                             : sum_floats<MOST_ROWS>(m, seg);
+}
+
+/* Prepares this warp's run of the input for the task's weight format. */
+static __device__ __forceinline__ void gather_any(const machine &m, const input &in)
+{
+#if MGL_SCALED
+    if (in.format > 0)
+        return gather_scaled(m, in);
+#endif
+    gather_run(m, in);
 }
 
 /* Runs the task with any input. */

@@ -53,7 +53,7 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
     if (BATCH_PATH && way == BATCH_PRODUCT) {
         m = consume_batch(m);
     } else if (GENERAL_PATH && way == GENERAL_PRODUCT) {
-        gather_run(m, in);
+        gather_any(m, in);
         input_is_there(m, m.base + in.end);
         __syncwarp();
         m = consume_general(m);

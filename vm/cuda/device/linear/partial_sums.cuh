@@ -45,6 +45,16 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
     m.psums++;
 }
 
+#if MGL_SCALED
+static __device__ int row_group_blocks(const machine &m, const mgl_device_segment &seg);
+#else
+/* Blocks from a row group of a segment to the next. */
+static __device__ __forceinline__ int row_group_blocks(const machine &, const mgl_device_segment &seg)
+{
+    return seg.kblocks;
+}
+#endif
+
 /* Processes a segment in a warp without blocks: writes zeros as its sums, and frees the pages row
  * group by row group, because the tape of a task may be longer than the ring. The segment is passed
  * by value: after the last sums are written, the record may be overwritten. */
@@ -56,7 +66,7 @@ static __device__ __forceinline__ void skip_groups(machine &m, const input &in,
         float *to = claim_psum(m, g, groups, rows);
         for (int i = m.lane; i < MGL_ROW_GROUP * rows; i += 32)
             to[i] = 0.0f;
-        ring_done(m, m.base + (seg.block + (g + 1) * seg.kblocks) / PAGE_BLOCKS);
+        ring_done(m, m.base + (seg.block + (g + 1) * row_group_blocks(m, seg)) / PAGE_BLOCKS);
         write_psum(m, g, groups, g + 1 == seg.groups);
     }
 }

@@ -1,0 +1,163 @@
+/*
+ * The general variant for scaled weights (linear/formats.cuh): any number of rows, with or without
+ * the activation buffer. The parts of a group are added by MMAs, even and odd parts of a block
+ * separately; then the group's scale multiplies the sum. A group that reaches into another warp's
+ * run is added in pieces.
+ */
+#ifndef MGL_DEVICE_LINEAR_SCALED_CUH
+#define MGL_DEVICE_LINEAR_SCALED_CUH
+
+#include "vm/cuda/device/linear/products.cuh"
+#include "vm/cuda/device/linear/scaled_input.cuh"
+
+#if MGL_SCALED
+
+/* The sums of a row group and the rows of one MMA: of the current group, and of the finished groups
+ * with their scales. */
+struct scaled_sums {
+    sums group;
+    float total;
+};
+
+/* Multiplies the sums of a group by its scale, adds them to the totals, and begins a new group. */
+template <int N> static __device__ __forceinline__ void end_group(scaled_sums *s, float scale)
+{
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        const float(*c)[4] = s[n].group.c;
+        s[n].total = fmaf(scale, (c[0][0] + c[1][0]) + (c[0][3] + c[1][3]), s[n].total);
+        s[n].group = {};
+    }
+}
+
+/* store_sums for scaled weights: divides the sums by the power of two of the run. */
+static __device__ __forceinline__ void store_scaled(const machine &m, const input &in, float total,
+                                                    int first, float *to)
+{
+    const int row = first + (in.low ? (m.lane & 3) >> 1 : m.lane & 3);
+    total *= range_of(m, min(row, in.count - 1), m.warp);
+    if (in.low)
+        total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
+    if (row < in.count && !(in.low && (m.lane & 1)))
+        to[row * MGL_ROW_GROUP + (m.lane >> 2)] = total;
+}
+
+/* The B operand of part `part` of this lane's row: from the activation buffer at x, or made from
+ * the input. */
+template <bool BUFFERED>
+static __device__ __forceinline__ uint2 activations_of(const machine &m, const uint2 *x, int row,
+                                                       const column &mine, int first, int part)
+{
+    if (BUFFERED)
+        return x[part * PART_CHUNKS * 2];
+    const chunk c = direct_scaled_chunk(m, row, (first + part) * PART_CHUNKS + (m.lane & 3));
+    const uint4 words = mine.low ? c.low : c.high;
+    return mine.odd ? make_uint2(words.z, words.w) : make_uint2(words.x, words.y);
+}
+
+/* The byte at an offset in the tape of this epoch, from block `block` on. */
+static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block, int offset)
+{
+    return ring_memory() + ring_spot(m, block + offset / MGL_BLOCK_BYTES) * MGL_BLOCK_BYTES +
+           offset % MGL_BLOCK_BYTES;
+}
+
+/* Computes all row groups of a segment with format F, with up to N MMAs for each part. */
+template <class F, int N, bool BUFFERED>
+NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
+{
+    const input in = own().in[m.instruction];
+    const int rows = psum_rows(in.count), each = psum_groups(in.count), row = m.lane >> 2;
+    const int scale_blocks = F::scale_blocks(seg.columns), scale_groups = F::groups(seg.columns);
+    const column mine = column_of(m.lane, in.low);
+    const mgl_tape_order p = mgl_tape_order_of(seg.kblocks, MGL_WARPS);
+    int blocks, first = run_of(seg.kblocks, m.warp, &blocks);
+    const uint2 *x[N]; /* addresses of this lane's column of each MMA in part 0 of the run */
+    int line[N];       /* and its row of activations */
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        line[n] = min(n * mma_rows(in.low) + mine.row, in.count - 1);
+        x[n] = (const uint2 *)(activation_buffer() +
+                               (line[n] + (mine.low ? in.count : 0)) * in.row_bytes) +
+               (first * F::PARTS * PART_CHUNKS + (m.lane & 3)) * 2 + mine.odd;
+    }
+    for (int g = 0; g < seg.groups; g++) {
+        const u32 scales = seg.block + g * (scale_blocks + seg.kblocks);
+        const u32 codes = scales + scale_blocks;
+        scaled_sums s[N] = {};
+        float scale = F::decoded_factor();
+        u32 zero = F::usual_zero();
+        int group = -1;
+        for (int i = 0; i < blocks; i++) {
+            const u32 block = codes + mgl_tape_place(p, m.warp, i);
+            /* the pages of the scales stay until the row group is done */
+            ring_done(m, m.base + (F::ON_TAPE ? scales : block) / PAGE_BLOCKS);
+            ring_wait(m, m.base + block / PAGE_BLOCKS + 1);
+            const uint4 raw = load_block(ring_spot(m, block), m.lane);
+#pragma unroll
+            for (int part = 0; part < F::PARTS; part++) {
+                const int here = F::ON_TAPE ? min(F::group_of((first + i) * F::PARTS + part),
+                                                  scale_groups - 1)
+                                            : 0;
+                if (F::ON_TAPE && here != group) {
+                    if (group >= 0)
+                        end_group<N>(s, scale);
+                    group = here;
+                    scale = F::decoded_factor() *
+                            format<F::SCALE_DTYPE>::load(
+                                in_ring(m, scales, F::scale_at(group, row)), 0);
+                    if (F::STORED_ZEROS)
+                        zero = F::zero_words(
+                            *in_ring(m, scales, F::zero_at(scale_groups, group, row)));
+                }
+                const uint4 w = F::decode(raw, part, zero);
+#pragma unroll
+                for (int n = 0; n < N; n++)
+                    if (n == 0 || n * mma_rows(in.low) < in.count) {
+                        const uint2 b = activations_of<BUFFERED>(
+                            m, x[n], line[n], mine, first * F::PARTS, i * F::PARTS + part);
+                        multiply_add<DTYPE_F16>(s[n].group.c[part & 1], w.x, w.y, w.z, w.w, b.x,
+                                                b.y);
+                    }
+            }
+        }
+        end_group<N>(s, scale);
+        ring_done(m, m.base + (codes + seg.kblocks) / PAGE_BLOCKS);
+        float *to = claim_psum(m, g, each, rows);
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            if (n * mma_rows(in.low) < in.count)
+                store_scaled(m, in, s[n].total, n * mma_rows(in.low), to);
+        write_psum(m, g, each, g + 1 == seg.groups);
+    }
+    return m;
+}
+
+/* Blocks from a row group of a segment to the next. */
+static __device__ __forceinline__ int row_group_blocks(const machine &m,
+                                                       const mgl_device_segment &seg)
+{
+    const int number = own().in[m.instruction].format;
+    return number == 0
+               ? seg.kblocks
+               : seg.kblocks + with_format(number, [&](auto f) {
+                     return decltype(f)::scale_blocks(seg.columns);
+                 });
+}
+
+template <int MOST>
+static __device__ __forceinline__ machine sum_scaled_segment(const machine &m, const input &in,
+                                                             const mgl_device_segment &seg)
+{
+    const int mmas = (in.count + mma_rows(in.low) - 1) / mma_rows(in.low);
+    return with_format(in.format, [&](auto f) {
+        typedef decltype(f) F;
+        return !in.buffered ? sum_scaled<F, MOST, false>(m, seg)
+               : mmas <= 1  ? sum_scaled<F, 1, true>(m, seg)
+                            : sum_scaled<F, MOST, true>(m, seg);
+    });
+}
+
+#endif
+
+#endif

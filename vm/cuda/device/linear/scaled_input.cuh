@@ -1,0 +1,127 @@
+/*
+ * The input of a product with scaled weights (linear/formats.cuh). The activations are f16, whose
+ * range is small. Therefore each warp finds the largest absolute value of its run of a row and
+ * multiplies the run by a power of two, so that this value becomes almost 2^15. The sums of the run
+ * are divided by the same power of two. Both steps are exact. Values that need more than 16 bits
+ * are split into high and low parts, as for 16-bit weights (linear/activations.cuh).
+ */
+#ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
+#define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
+
+#include "vm/cuda/device/linear/activations.cuh"
+
+#if MGL_SCALED
+
+enum {
+    CHUNK = 8,                                      /* columns of 16 bytes of f16 */
+    PART_CHUNKS = MGL_PART_COLUMNS / CHUNK
+};
+
+/* The power of two by which the sums of row j of warp w are multiplied. */
+static __device__ __forceinline__ float &range_of(const machine &m, int j, int w)
+{
+    return ((float *)(activation_buffer() + MGL_ACTIVATION_BYTES - RANGE_BYTES))[j * MGL_WARPS + w];
+}
+
+/* The power of two that makes the largest value almost 2^15, from that value's bits, and its
+ * inverse. Zero and tiny values are treated like 2^-95. */
+static __device__ __forceinline__ float enlarging(u32 most)
+{
+    const u32 exponent = min(max(most >> 23, 32u), 254u);
+    return __uint_as_float((268 - exponent) << 23);
+}
+
+static __device__ __forceinline__ float reducing(u32 most)
+{
+    const u32 exponent = min(max(most >> 23, 32u), 254u);
+    return __uint_as_float((exponent - 14) << 23);
+}
+
+/* Reads chunk n of row j, multiplied by the weights of the norm. Returns the sum of squares before
+ * that. */
+static __device__ __forceinline__ float read_scaled(const machine &m, const input &in, int j, int n,
+                                                    float *v)
+{
+    const u64 policy = keep_policy();
+    float squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < CHUNK; i += VECTOR) {
+        read_chunk(m, in, j, n * CHUNK + i, policy, v + i);
+        if (in.g)
+            squares += weigh(in, n * CHUNK + i, v + i);
+    }
+    return squares;
+}
+
+/* Converts eight values to words of f16, the even words first. */
+static __device__ __forceinline__ uint4 pack_f16(const float *v)
+{
+    return make_uint4(pack_pair(DTYPE_F16, v[0], v[1]), pack_pair(DTYPE_F16, v[4], v[5]),
+                      pack_pair(DTYPE_F16, v[2], v[3]), pack_pair(DTYPE_F16, v[6], v[7]));
+}
+
+/* Multiplies eight values by a power of two and converts them. */
+static __device__ __forceinline__ chunk scaled_chunk(const float *v, float factor, bool low)
+{
+    float large[CHUNK], rest[CHUNK];
+#pragma unroll
+    for (int i = 0; i < CHUNK; i++)
+        large[i] = v[i] * factor;
+    chunk c = {pack_f16(large), make_uint4(0, 0, 0, 0)};
+    if (low) {
+        format<DTYPE_F16>::unpack(middle_swapped(c.high), rest);
+#pragma unroll
+        for (int i = 0; i < CHUNK; i++)
+            rest[i] = large[i] - rest[i];
+        c.low = pack_f16(rest);
+    }
+    return c;
+}
+
+/* Prepares this warp's run of row j: its range, its part of the activation buffer if the rows fit,
+ * and its sum of squares. The run is read twice unless each lane has at most one chunk. */
+static __device__ __forceinline__ void gather_scaled_row(const machine &m, const input &in, int j,
+                                                         int first, int n)
+{
+    float v[CHUNK], squares = 0.0f;
+    u32 most = 0;
+    for (int c = m.lane; c < n; c += 32) {
+        squares += read_scaled(m, in, j, first + c, v);
+#pragma unroll
+        for (int i = 0; i < CHUNK; i++)
+            most = max(most, __float_as_uint(v[i]) & 0x7FFFFFFFu);
+    }
+    most = __reduce_max_sync(0xFFFFFFFFu, most);
+    const float factor = enlarging(most);
+    if (m.lane == 0)
+        range_of(m, j, m.warp) = reducing(most);
+    for (int c = m.lane; in.buffered && c < n; c += 32) {
+        if (n > 32)
+            read_scaled(m, in, j, first + c, v);
+        buffer_chunk(m, in, j, first + c, scaled_chunk(v, factor, in.low));
+    }
+    if (in.g)
+        write_squares(m, j, squares);
+}
+
+/* gather_run for scaled weights. */
+static __device__ __forceinline__ void gather_scaled(const machine &m, const input &in)
+{
+    int blocks, first = run_of(in.kblocks, m.warp, &blocks);
+    for (int j = 0; j < in.count; j++)
+        gather_scaled_row(m, in, j, first * in.parts * PART_CHUNKS,
+                          blocks * in.parts * PART_CHUNKS);
+}
+
+/* Chunk n of row j, if the rows do not fit in the activation buffer. Its range is known. */
+static __device__ __noinline__ chunk direct_scaled_chunk(const machine m, int j, int n)
+{
+    const input &in = own().in[m.instruction];
+    float v[CHUNK];
+    read_scaled(m, in, j, n, v);
+    return scaled_chunk(v, 1.0f / range_of(m, j, m.warp), in.low);
+}
+
+#endif
+
+#endif
