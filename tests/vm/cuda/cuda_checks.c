@@ -13,6 +13,7 @@
 #include "tests/vm/cuda/rounding.h"
 #include "tests/vm/likely.h"
 #include "tests/vm/penalties.h"
+#include "tests/vm/scaled_model.h"
 #include "tests/vm/stops.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/machine.h"
@@ -78,6 +79,8 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
     mgl_graph *graph = random_family(geometry, options.extras, 128, seed % 2, options.dtype, 11);
+    if (mgl_weight_format_is_scaled(options.scaled))
+        quantize_matrices(graph, options.scaled, true, false);
     struct pair p = open_pair(graph, &options);
     int32_t prompt[2 * CHECK_MOST], tokens[CHECK_MOST];
     double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;

@@ -55,6 +55,29 @@ START_TEST(f16_is_close)
 }
 END_TEST
 
+/* Quantized checkpoints, against Hugging Face on the decoded weights. */
+START_TEST(quantized_f32_is_hugging_face)
+{
+    golden_model m;
+    open_device_model(&m, golden_quantized[_i],
+                      &(device_options){.dtype = MGL_F32, .capacity = 256});
+    golden_check_greedy(&m, 1e-4);
+    golden_check_likelihood(&m, 1e-5);
+    golden_close(&m);
+}
+END_TEST
+
+START_TEST(quantized_bf16_is_close)
+{
+    golden_model m;
+    open_device_model(&m, golden_quantized[_i],
+                      &(device_options){.dtype = MGL_BF16, .capacity = 256});
+    golden_check_greedy(&m, 0.2);
+    golden_check_likelihood(&m, 3e-3);
+    golden_close(&m);
+}
+END_TEST
+
 /* The cp.async path, as the driver compiles it from PTX. */
 START_TEST(compute_80_is_hugging_face)
 {
@@ -78,6 +101,8 @@ int main(void)
     tcase_add_loop_test(tests, f32_in_another_shape_is_hugging_face, 0, 3);
     tcase_add_loop_test(tests, bf16_is_close, 0, 3);
     tcase_add_test(tests, f16_is_close);
+    tcase_add_loop_test(tests, quantized_f32_is_hugging_face, 0, GOLDEN_QUANTIZED);
+    tcase_add_loop_test(tests, quantized_bf16_is_close, 0, GOLDEN_QUANTIZED);
     tcase_add_loop_test(tests, compute_80_is_hugging_face, 0, 3);
     return fixture_main("cuda_golden", tests);
 }
