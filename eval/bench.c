@@ -13,6 +13,7 @@
 #include "eval/reference.h"
 #include "eval/statistics.h"
 #include "eval/stream.h"
+#include "schedule/formats.h"
 #include "schedule/step.h"
 #include "vm/pipeline/pipeline.h"
 
@@ -259,6 +260,15 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     return mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program, err);
 }
 
+/* Opens the model of a request. */
+static mgl_status open_graph(const mgl_bench_request *r, mgl_graph **out, mgl_error *err)
+{
+    mgl_config config = r->config;
+    config.tied = config.tied && !mgl_weight_format_is_scaled(r->head);
+    mgl_status status = mgl_synthetic_open(&config, r->seed, out, err);
+    return status ? status : mgl_synthetic_set_formats(*out, r->layers, r->head, err);
+}
+
 mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *device,
                                  const mgl_target *target, char out[MGL_KERNEL_DIGEST],
                                  mgl_error *err)
@@ -268,7 +278,7 @@ mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *d
     snprintf(b.machine.name, sizeof b.machine.name, "%s", device);
     b.machine.target = *target;
     out[0] = 0;
-    mgl_status status = mgl_synthetic_open(&request->config, request->seed, &b.graph, err);
+    mgl_status status = open_graph(request, &b.graph, err);
     if (!status)
         status = request->tuned ? lower_tuned(&b, err) : lower(&b, err);
     if (!status && !lacks_entry(&b))
@@ -335,6 +345,28 @@ static void predict(struct bench *b)
         b->out->predicted = (mgl_cost){0};
 }
 
+/* Bytes of the weights, and of the tapes and row factors beyond these. */
+static void measure_weights(struct bench *b)
+{
+    const mgl_program *p = b->program;
+    double bytes = 0;
+    for (int i = 0; i < p->segment_count; i++) {
+        const mgl_segment *s = &p->segments[i];
+        const mgl_weight_format format = mgl_segment_format(p, s);
+        const int tensors = s->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
+        bytes += (double)mgl_segment_bytes(p, s);
+        if (mgl_weight_format_has_factors(format))
+            bytes += (double)(mgl_segment_rows(s) * tensors) * sizeof(float);
+    }
+    b->out->weight_bytes = mgl_synthetic_streamed_bytes(b->graph, 0, 0);
+    for (int i = 0; i < b->graph->node_count; i++) /* biases are not on the tapes */
+        if (b->graph->nodes[i].kind == MGL_NODE_BIAS) {
+            const mgl_tensor *t = &b->graph->tensors[b->graph->nodes[i].tensor];
+            b->out->weight_bytes -= (double)(t->rows * t->cols) * (double)mgl_dtype_size(MGL_BF16);
+        }
+    b->out->padding = bytes - b->out->weight_bytes;
+}
+
 static void describe(struct bench *b)
 {
     char bus_id[32] = "";
@@ -344,6 +376,9 @@ static void describe(struct bench *b)
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;
     b->out->rows = b->program->limits.rows;
+    b->out->layers = b->request->layers;
+    b->out->head = b->request->head;
+    measure_weights(b);
     b->out->positions = b->program->limits.capacity;
     b->out->derived = !b->request->capacity && b->out->positions == mgl_bench_needed(b->request);
     if (!b->device.cu->device_bus_id(bus_id, (int)sizeof bus_id, b->device.device))
@@ -357,7 +392,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     if (!status)
         status = allocate_host(b, err);
     if (!status)
-        status = mgl_synthetic_open(&r->config, r->seed, &b->graph, err);
+        status = open_graph(r, &b->graph, err);
     if (!status)
         status = b->request->tuned ? lower_tuned(b, err) : lower(b, err);
     if (!status && !lacks_entry(b))

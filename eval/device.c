@@ -225,6 +225,13 @@ mgl_status mgl_bench_fill_rows(const mgl_bench_device *d, mgl_address to,
     return mgl_bench_launch(d, MGL_KERNEL_FILL_ROWS, mgl_bench_spread(d, count), &block, err);
 }
 
+mgl_status mgl_bench_fill_factors(const mgl_bench_device *d, mgl_address to,
+                                  const mgl_synthetic_rule *rule, long long rows, mgl_error *err)
+{
+    mgl_block_fill_rows block = {.to = to, .rule = *rule, .count = rows, .factors = 1};
+    return mgl_bench_launch(d, MGL_KERNEL_FILL_ROWS, mgl_bench_spread(d, rows), &block, err);
+}
+
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *d, mgl_address to, const mgl_graph *graph,
                                 int layer, bool value, mgl_dtype dtype, bool swizzled,
                                 int sequences, int capacity, int positions, mgl_error *err)

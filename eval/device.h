@@ -79,6 +79,9 @@ mgl_status mgl_bench_stop_clock(const mgl_bench_device *device, double *seconds,
 mgl_status mgl_bench_fill_rows(const mgl_bench_device *device, mgl_address to,
                                const mgl_synthetic_rule *rule, long long count, bool wide,
                                mgl_error *err);
+/* Writes the row factors of a matrix: f32 (rows). */
+mgl_status mgl_bench_fill_factors(const mgl_bench_device *device, mgl_address to,
+                                  const mgl_synthetic_rule *rule, long long rows, mgl_error *err);
 /* Fills the first `positions` of a layer's cached keys or values (sequences, kv_heads, capacity,
  * head_dim), in bf16 or f16. `swizzled`: as in mgl_vm_places. */
 mgl_status mgl_bench_fill_cache(const mgl_bench_device *device, mgl_address to,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "schedule/formats.h"
 
 /* Finds the synthetic rule of a program's tensor. */
 static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, int tensor,
@@ -18,18 +19,31 @@ static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, 
     return MGL_OK;
 }
 
-/* Describes a segment of bf16 or f16. */
+/* The scales of a row group of a segment on the tape. */
+static mgl_synthetic_scales scales_of(const mgl_segment *segment, mgl_weight_format format)
+{
+    const int64_t columns = segment->col_hi - segment->col_lo;
+    return (mgl_synthetic_scales){
+        .blocks = (int)(mgl_tape_scale_bytes(format, columns) / MGL_BLOCK_BYTES),
+        .groups = (int)mgl_tape_scale_groups(format, columns),
+        .rows = mgl_tape_scale_rows(format),
+        .size = (int)mgl_dtype_size(format.scales),
+        .half = format.scales == MGL_F16};
+}
+
+/* Describes a segment of bf16, f16 or scaled weights. */
 static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
                            const mgl_segment *segment, mgl_synthetic_segment *out, mgl_error *err)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
     const bool pair = segment->layout == MGL_LAYOUT_G8X2,
-               half = mgl_weight_format_is(tensor->format, MGL_F16);
-    if ((!mgl_weight_format_is(tensor->format, MGL_BF16) && !half) ||
+               half = mgl_weight_format_is(tensor->format, MGL_F16),
+               scaled = mgl_weight_format_is_scaled(tensor->format) && segment->col_lo == 0;
+    if ((!mgl_weight_format_is(tensor->format, MGL_BF16) && !half && !scaled) ||
         (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
-                        "only bf16 and f16 tapes in the layouts g8 and g8x2 are made on the "
-                        "device");
+                        "only bf16, f16 and scaled tapes in the layouts g8 and g8x2 are made on "
+                        "the device");
     *out = (mgl_synthetic_segment){.elements = mgl_segment_bytes(program, segment) /
                                                (int64_t)sizeof(uint16_t),
                                    .tensors = pair ? 2 : 1,
@@ -42,7 +56,13 @@ static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
     mgl_status status = find_rule(program, graph, segment->tensor, &out->rule[0], err);
     if (!status && pair)
         status = find_rule(program, graph, segment->tensor2, &out->rule[1], err);
-    out->rule[0].half = out->rule[1].half = half;
+    if (!status && (out->rule[0].bits > 0) != scaled)
+        status = mgl_fail(err, MGL_BAD_INPUT, tensor->name,
+                          "the program's format is not that of the synthetic model");
+    if (scaled)
+        out->scales = scales_of(segment, tensor->format);
+    else
+        out->rule[0].half = out->rule[1].half = half;
     return status;
 }
 
@@ -51,8 +71,10 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
                                mgl_error *err)
 {
     const mgl_program_tensor *tensor = &program->tensors[segment->tensor];
-    if (!mgl_weight_format_is(tensor->format, MGL_BF16))
-        return mgl_fail(err, MGL_BAD_INPUT, tensor->name, "only bf16 tapes are described");
+    if (!mgl_weight_format_is(tensor->format, MGL_BF16) &&
+        !mgl_weight_format_is_scaled(tensor->format))
+        return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
+                        "only bf16 and scaled tapes are described");
     return describe(program, graph, segment, out, err);
 }
 
@@ -77,11 +99,12 @@ static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int
     return MGL_OK;
 }
 
-/* Whether a const buffer is a tensor that is made on the device. */
+/* Whether a const buffer is a tensor, or its row factors, and is made on the device. */
 static bool is_made(const mgl_buffer *b)
 {
-    return b->source == MGL_SOURCE_TENSOR &&
-           (b->dtype == MGL_BF16 || b->dtype == MGL_F16 || b->dtype == MGL_F32);
+    return b->source == MGL_SOURCE_SCALES ||
+           (b->source == MGL_SOURCE_TENSOR &&
+            (b->dtype == MGL_BF16 || b->dtype == MGL_F16 || b->dtype == MGL_F32));
 }
 
 static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, int buffer,
@@ -91,6 +114,8 @@ static mgl_status fill_const(const mgl_filler *f, const mgl_program *program, in
     mgl_synthetic_rule rule;
     mgl_status status = find_rule(program, f->graph, b->tensor, &rule, err);
     rule.half = b->dtype == MGL_F16;
+    if (!status && b->source == MGL_SOURCE_SCALES)
+        return mgl_bench_fill_factors(f->device, to, &rule, mgl_buffer_elements(b), err);
     return status ? status
                   : mgl_bench_fill_rows(f->device, to, &rule, mgl_buffer_elements(b),
                                         b->dtype == MGL_F32, err);

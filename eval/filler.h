@@ -23,8 +23,8 @@ mgl_status mgl_filler_run(void *user, const mgl_program *program, const mgl_vm_p
 mgl_status mgl_filler_find_layer(const mgl_program *program, int buffer, int *layer, bool *value,
                                  mgl_error *err);
 
-/* Describes a program's segment for the fill kernel, without the address. MGL_BAD_INPUT for dtypes
- * other than bf16. */
+/* Describes a program's segment for the fill kernel, without the address. MGL_BAD_INPUT for
+ * formats other than bf16 and scaled ones. */
 mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *graph,
                                const mgl_segment *segment, mgl_synthetic_segment *out,
                                mgl_error *err);

@@ -221,12 +221,31 @@ static uint64_t make_key(const mgl_graph *graph, uint64_t tensor)
     return mgl_synthetic_mix(mgl_synthetic_mix(seed + 0x9E3779B97F4A7C15) + tensor);
 }
 
+/* The standard deviation of a draw: four uniform numbers from 0 to 127. */
+static double drawn_spread(void)
+{
+    return sqrt(4.0 * (128.0 * 128.0 - 1.0) / 12.0);
+}
+
 /* The power of two that brings the standard deviation of a draw closest to `spread`. */
 static float choose_scale(double spread)
 {
-    /* four uniform numbers from 0 to 127 */
-    double drawn = sqrt(4.0 * (128.0 * 128.0 - 1.0) / 12.0);
-    return ldexpf(1.0f, (int)lround(log2(spread / drawn)));
+    return ldexpf(1.0f, (int)lround(log2(spread / drawn_spread())));
+}
+
+/* Makes a rule that of a scaled format, with the same spread. A code's steps are a fraction of those
+ * of a draw; scales are 128 to 255 times a power of two. */
+static void take_format(const mgl_tensor *t, mgl_synthetic_rule *rule)
+{
+    const mgl_weight_format f = t->quantized;
+    const int steps = f.code == MGL_CODE_INT4 ? 32 : f.code == MGL_CODE_INT8 ? 2 : 4;
+    rule->bits = mgl_weight_code_get(f.code)->bits;
+    rule->e4m3 = f.code == MGL_CODE_E4M3;
+    rule->group = f.group;
+    rule->group_rows = f.group_rows;
+    rule->zeros = f.zeros;
+    rule->cols = (int)t->cols;
+    rule->scale *= ldexpf((float)steps, -8); /* 128 to 255 times 2^-8 is 0.75 on average */
 }
 
 /* Factor of large values, and inverse factor of small ones. */
@@ -289,6 +308,8 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
     const mgl_synthetic_kind kind = source_of(graph)->kind;
     if (!makes_scores(t->name) || kind == MGL_SYNTHETIC_ZERO || kind == MGL_SYNTHETIC_EQUAL)
         take_kind(graph, &rule);
+    if (mgl_tensor_is_quantized(t))
+        take_format(t, &rule);
     return rule;
 }
 
@@ -316,9 +337,59 @@ static mgl_status read_synthetic(const mgl_graph *graph, int tensor, int64_t row
     const mgl_tensor *t = &graph->tensors[tensor];
     mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
     uint16_t *bits = to;
+    float *floats = to;
     uint64_t first = (uint64_t)(row * t->cols), elements = (uint64_t)(count * t->cols);
     for (uint64_t i = 0; i < elements; i++)
-        bits[i] = mgl_synthetic_16(&rule, first + i);
+        if (rule.bits)
+            floats[i] = mgl_synthetic_value(&rule, first + i);
+        else
+            bits[i] = mgl_synthetic_16(&rule, first + i);
+    return MGL_OK;
+}
+
+static mgl_status read_synthetic_codes(const mgl_graph *graph, int tensor, int64_t row,
+                                       int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+{
+    (void)err;
+    const mgl_tensor *t = &graph->tensors[tensor];
+    const mgl_synthetic_rule rule = mgl_synthetic_tensor_rule(graph, tensor);
+    const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
+    for (int64_t i = 0; i < count * t->cols; i++)
+        to->codes[i] = (uint8_t)mgl_synthetic_code(&rule, (uint64_t)(row * t->cols + i));
+    for (int64_t i = 0; i < count * groups; i++) {
+        const int own = (int)(row + i / groups), group = (int)(i % groups);
+        to->scales[i] = mgl_synthetic_scale(&rule, own, group);
+        if (to->zeros)
+            to->zeros[i] = (uint8_t)mgl_synthetic_zero(&rule, own, group);
+    }
+    return MGL_OK;
+}
+
+/* Whether a matrix is the graph's head. */
+static bool is_head(const mgl_graph *graph, int tensor)
+{
+    return !strcmp(graph->tensors[tensor].name, MGL_TENSOR_HEAD) ||
+           (graph->tied && !strcmp(graph->tensors[tensor].name, MGL_TENSOR_EMBEDDING));
+}
+
+mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
+                                     mgl_weight_format head, mgl_error *err)
+{
+    if (graph->tied && mgl_weight_format_is_scaled(head))
+        return mgl_fail(err, MGL_USAGE, "head",
+                        "the head is the embedding, which stays bf16; take a model with a head of "
+                        "its own");
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind != MGL_NODE_LINEAR)
+            continue;
+        mgl_tensor *t = &graph->tensors[node->tensor];
+        const mgl_weight_format format = is_head(graph, node->tensor) ? head : layers;
+        const bool scaled = mgl_weight_format_is_scaled(format);
+        t->quantized = scaled ? format : (mgl_weight_format){0};
+        t->dtype = scaled ? MGL_F32 : MGL_BF16;
+    }
+    graph->read_codes = read_synthetic_codes;
     return MGL_OK;
 }
 
@@ -360,7 +431,10 @@ double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, doubl
         if (node->kind != MGL_NODE_LINEAR && node->kind != MGL_NODE_BIAS)
             continue;
         const mgl_tensor *t = &graph->tensors[node->tensor];
-        bytes += (double)(t->rows * t->cols) * size;
+        const double weights = (double)t->rows * (double)t->cols;
+        bytes += mgl_tensor_is_quantized(t)
+                     ? weights * mgl_weight_format_bits(t->quantized, t->rows, t->cols) / 8
+                     : weights * size;
     }
     double position = 2.0 * (double)m->layers * (double)m->kv_heads * (double)m->head_dim * size;
     return bytes + (double)sequences * positions * position;

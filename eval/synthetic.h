@@ -71,6 +71,12 @@ const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind);
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err);
 
+/* Gives the matrices of such a graph weight formats: those of the layers, and the head. An unscaled
+ * format leaves them in bf16. MGL_USAGE: the head is the embedding (a tied config), and `head` is
+ * scaled. */
+mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
+                                     mgl_weight_format head, mgl_error *err);
+
 /* Changes the seed of such a graph's weights. */
 void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed);
 /* Changes the kind of its values; initially DENSE. */
@@ -84,8 +90,8 @@ mgl_synthetic_rule mgl_synthetic_tensor_rule(const mgl_graph *graph, int tensor)
 mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, bool value,
                                             int positions);
 
-/* Bytes streamed to decode one token: every matrix and its bias once in bf16 (the embedding only if
- * it is also the head), and the KV cache of `sequences` sequences at `positions` positions each. */
+/* Bytes streamed to decode one token: every matrix (with its scales, without padding) and its bias
+ * once (the embedding only if it is also the head), and the KV cache of `sequences` sequences at `positions` positions each. */
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions);
 
 #endif

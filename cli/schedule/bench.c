@@ -17,6 +17,7 @@
 #include "eval/device_record.h"
 #include "eval/statistics.h"
 #include "importer/checkpoint.h"
+#include "schedule/tape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,13 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
       "a shape with random weights, in place of MODEL")                                            \
-    X(text, dtype, "--dtype", "bf16", 0, 0, "number format (bf16)")                                \
+    X(text, dtype, "--dtype", "bf16,int4", 0, 0,                                                   \
+      "formats of the layers' weights: bf16, int8, int4, fp8 (bf16)")                              \
+    X(int, group, "--group", "N", 32, MGL_MAX_WEIGHT_GROUP,                                        \
+      "weights that share a scale, a multiple of 32; of fp8: blocks of N x N (int4: 128, int8 "    \
+      "and fp8: a row)")                                                                           \
+    X(text, head_dtype, "--head-dtype", "bf16|int8|int4|fp8", 0, 0,                                \
+      "format of the head's weights (bf16)")                                                       \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences decoded together, up to 64 (1)")             \
     X(text, context, "--context", "0,8192", 0, 0,                                                  \
       "positions that the KV cache already contains (0)")                                          \
@@ -53,7 +60,7 @@
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
 /* The lists of numbers that a run combines. The last one varies fastest. */
-enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, LISTS };
+enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, DTYPE, LISTS };
 
 typedef struct bench {
     const struct options *options;
@@ -95,6 +102,71 @@ static mgl_status read_list(const mgl_cli_text *option, const char *flag, int pr
     return status;
 }
 
+/* Reads the name of a weight format: a mgl_weight_code. */
+static mgl_status read_code(const char *flag, const char *name, size_t length, int32_t *out,
+                            mgl_error *err)
+{
+    static const struct {
+        const char *name;
+        mgl_weight_code code;
+    } codes[] = {{"bf16", MGL_CODE_BF16},
+                 {"int8", MGL_CODE_INT8},
+                 {"int4", MGL_CODE_INT4},
+                 {"fp8", MGL_CODE_E4M3}};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (strlen(codes[i].name) == length && !strncmp(codes[i].name, name, length)) {
+            *out = (int32_t)codes[i].code;
+            return MGL_OK;
+        }
+    return mgl_fail(err, MGL_USAGE, flag, "unknown format: %.*s; supported: bf16, int8, int4, fp8",
+                    (int)(length < 40 ? length : 40), name);
+}
+
+/* Reads the list of --dtype. */
+static mgl_status read_dtypes(bench *b, mgl_error *err)
+{
+    const char *at = b->options->dtype.given ? b->options->dtype.value : "bf16";
+    mgl_ids *list = &b->lists[DTYPE];
+    mgl_status status = MGL_OK;
+    list->ids = mgl_alloc_zero(strlen(at) + 1, sizeof *list->ids);
+    if (!list->ids)
+        return mgl_fail_memory(err, strlen(at));
+    for (const char *end = at; !status && end; at = end + 1) {
+        end = strchr(at, ',');
+        status = read_code("--dtype", at, end ? (size_t)(end - at) : strlen(at),
+                           &list->ids[list->count++], err);
+    }
+    return status;
+}
+
+/* The format of a code with the --group of the run. */
+static mgl_weight_format format_of(const bench *b, mgl_weight_code code)
+{
+    const int preset = code == MGL_CODE_INT4 ? 128 : MGL_GROUP_ALL;
+    const int group = b->options->group.given ? (int)b->options->group.value : preset;
+    if (!mgl_weight_code_get(code)->scaled)
+        return (mgl_weight_format){0};
+    return (mgl_weight_format){.code = code,
+                               .scales = code != MGL_CODE_E4M3 && group ? MGL_F16 : MGL_F32,
+                               .group = group,
+                               .group_rows = code == MGL_CODE_E4M3 && group ? group : 1};
+}
+
+static mgl_status read_formats(bench *b, mgl_error *err)
+{
+    const struct options *o = b->options;
+    int32_t head = MGL_CODE_BF16;
+    mgl_status status = read_dtypes(b, err);
+    if (!status && o->head_dtype.given)
+        status = read_code("--head-dtype", o->head_dtype.value, strlen(o->head_dtype.value), &head,
+                           err);
+    if (!status && o->group.given && o->group.value % MGL_PART_COLUMNS)
+        status = mgl_fail(err, MGL_USAGE, "--group", "not a multiple of %d: %d", MGL_PART_COLUMNS,
+                          (int)o->group.value);
+    b->request.head = format_of(b, (mgl_weight_code)head);
+    return status;
+}
+
 static mgl_status read_lists(bench *b, mgl_error *err)
 {
     const struct options *o = b->options;
@@ -111,7 +183,7 @@ static mgl_status read_lists(bench *b, mgl_error *err)
                       [CAPACITY] = {&o->capacity, "--capacity", 0},
                       [CONTEXT] = {&o->context, "--context", 0}};
     mgl_status status = MGL_OK;
-    for (int i = 0; i < LISTS && !status; i++)
+    for (int i = 0; i < LISTS && i != DTYPE && !status; i++)
         status = read_list(lists[i].option, lists[i].flag, lists[i].preset, &b->lists[i], err);
     return status;
 }
@@ -144,13 +216,13 @@ static mgl_status read_options(bench *b, mgl_error *err)
     r->top_p = o->top_p.given ? mgl_explicit_top_p(o->top_p.value) : 0.0F;
     r->seed = 1;
     r->abort = mgl_cancel_flag(mgl_cli_cancel());
-    if (o->dtype.given && strcmp(o->dtype.value, "bf16") != 0)
-        return mgl_fail(err, MGL_USAGE, o->dtype.value, "unknown dtype; supported: bf16");
     if (o->top_p.given && !(r->temperature > 0))
         return mgl_fail(err, MGL_USAGE, "--top-p", "needs sampling; add --temperature");
     mgl_status status = check_prompt(o, err);
     if (!status && r->knobs)
         status = mgl_schedule_config_read(o->config.value, &b->knobs, err);
+    if (!status)
+        status = read_formats(b, err);
     return status ? status : read_lists(b, err);
 }
 
@@ -169,6 +241,7 @@ static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
     r->capacity = chosen[CAPACITY];
     r->prompt = chosen[PROMPT];
     r->context = chosen[CONTEXT];
+    r->layers = format_of(b, (mgl_weight_code)chosen[DTYPE]);
     if (chosen[LAYERS] > b->config.geometry.layers)
         return mgl_fail(err, MGL_USAGE, "--layers", "the model has %d",
                         (int)b->config.geometry.layers);
@@ -261,6 +334,12 @@ static mgl_status run_tuned(bench *b, mgl_error *err)
     return MGL_OK;
 }
 
+/* Whether some weights are scaled. There are no tuned entries for such models. */
+static bool is_scaled(const mgl_bench_request *r)
+{
+    return mgl_weight_format_is_scaled(r->layers) || mgl_weight_format_is_scaled(r->head);
+}
+
 static mgl_status run_row(bench *b, mgl_error *err)
 {
     b->doing = NULL;
@@ -268,7 +347,7 @@ static mgl_status run_row(bench *b, mgl_error *err)
     if (status)
         return status;
     finish_row(b);
-    if (!b->request.knobs && !b->options->no_tuned.given)
+    if (!b->request.knobs && !b->options->no_tuned.given && !is_scaled(&b->request))
         status = run_tuned(b, err);
     b->cases++;
     return status;
@@ -309,7 +388,8 @@ static void print_foot(const bench *b)
  * shape. */
 static bool can_fit(const bench *b)
 {
-    return b->count > 0 && !b->request.prompt && !b->request.knobs && b->options->shape.given;
+    return b->count > 0 && !b->request.prompt && !b->request.knobs && b->options->shape.given &&
+           !b->options->dtype.given && !b->options->head_dtype.given;
 }
 
 static mgl_status write_record(const bench *b, const char *device, mgl_error *err)

@@ -123,13 +123,24 @@ static void put_drawn(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_close_object(out);
 }
 
+/* The text of a weight format; an unscaled one is that of `dtype`. */
+static const char *name_of(mgl_weight_format format, mgl_dtype dtype,
+                           char text[MGL_WEIGHT_FORMAT_TEXT])
+{
+    return mgl_weight_format_is_scaled(format) ? mgl_weight_format_print(format, text)
+                                               : mgl_dtype_name(dtype);
+}
+
 /* Writes the requested case, and the facts of the program that was made for it. */
 static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
                      const mgl_bench_result *result)
 {
     const mgl_bench_request *r = of->request;
+    char text[MGL_WEIGHT_FORMAT_TEXT];
     mgl_json_out_string(out, "shape", of->shape);
     mgl_json_out_string(out, "dtype", mgl_dtype_name(r->dtype));
+    mgl_json_out_string(out, "weights", name_of(result->layers, r->dtype, text));
+    mgl_json_out_string(out, "head", name_of(result->head, r->dtype, text));
     if (result->prompt)
         mgl_json_out_int(out, "prompt", result->prompt);
     else
@@ -165,6 +176,8 @@ static void put_yardsticks(mgl_json_out *out, const mgl_bench_result *result)
 {
     double rate = mgl_bench_rate(result->bytes, result->machine.median);
     mgl_json_out_real(out, "bytes", result->bytes);
+    mgl_json_out_real(out, "weight_bytes", result->weight_bytes);
+    mgl_json_out_real(out, "padding_bytes", result->padding);
     mgl_json_out_real(out, "gbps", rate);
     mgl_json_out_real(out, "percent_of_peak", 100 * rate / peak_of(result));
     mgl_json_out_real(out, "peak_read_gbps", peak_of(result));
@@ -284,6 +297,13 @@ void mgl_cli_bench_print_row(const mgl_cli_bench_rows *of, size_t index)
         print_prompt(result);
     else
         print_decoding(result);
+    if (mgl_weight_format_is_scaled(result->layers) || mgl_weight_format_is_scaled(result->head)) {
+        char layers[MGL_WEIGHT_FORMAT_TEXT], head[MGL_WEIGHT_FORMAT_TEXT];
+        mgl_cli_printf("  weights %s, head %s: %.0f bytes, and %.0f of padding (%.1f%%)\n",
+                       name_of(result->layers, of->request->dtype, layers),
+                       name_of(result->head, of->request->dtype, head), result->weight_bytes,
+                       result->padding, 100 * result->padding / result->weight_bytes);
+    }
     if (of->request->also)
         mgl_cli_printf("  %s: %.1f us for each %s, %.2f times as long\n", of->request->also,
                        result->also.median, result->prompt ? "prompt" : "token",

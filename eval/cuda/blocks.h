@@ -43,8 +43,8 @@ typedef struct mgl_block_fill_rows {
     mgl_address to; /* (count) */
     mgl_synthetic_rule rule;
     long long count;
-    int wide; /* 1: f32; 0: 16 bits */
-    int unused;
+    int wide;    /* 1: f32; 0: 16 bits */
+    int factors; /* 1: the scales of the rows instead, in f32 */
 } mgl_block_fill_rows;
 
 typedef struct mgl_block_fill_cache {

@@ -20,14 +20,15 @@ extern "C" __global__ void fill_tape(mgl_synthetic_segment segment)
 {
     u32 *to = (u32 *)segment.to;
     for (long long i = first_index(); i < segment.elements / 2; i += index_stride())
-        to[i] = (u32)mgl_synthetic_tape(&segment, 2 * i) |
-                (u32)mgl_synthetic_tape(&segment, 2 * i + 1) << 16;
+        to[i] = mgl_synthetic_word(&segment, i);
 }
 
 extern "C" __global__ void fill_rows(mgl_block_fill_rows b)
 {
     for (long long i = first_index(); i < b.count; i += index_stride())
-        if (b.wide)
+        if (b.factors)
+            ((float *)b.to)[i] = mgl_synthetic_scale(&b.rule, (int)i, 0);
+        else if (b.wide)
             ((float *)b.to)[i] = mgl_synthetic_value(&b.rule, (u64)i);
         else
             ((u16 *)b.to)[i] = mgl_synthetic_16(&b.rule, (u64)i);

@@ -438,16 +438,14 @@ static void fill_segment(const mgl_program *program, const mgl_graph *graph,
     mgl_error err;
     mgl_synthetic_segment block;
     ok(mgl_filler_describe(program, graph, segment, &block, &err), err);
-    uint16_t *to = tape + segment->offset / (int64_t)sizeof *to;
-    for (int64_t i = 0; i < block.elements; i++)
-        to[i] = mgl_synthetic_tape(&block, i);
+    uint32_t *to = (uint32_t *)(tape + segment->offset / (int64_t)sizeof *tape);
+    for (int64_t i = 0; i < block.elements / 2; i++)
+        to[i] = mgl_synthetic_word(&block, i);
 }
 
-/* The device's element-wise formula gives the bytes that packing copies row by row. */
-START_TEST(made_tapes_are_packed_tapes)
+static void compare_tapes(const mgl_graph *graph)
 {
     mgl_error err;
-    mgl_graph *graph = open_graph(_i ? &odd : &small, 3);
     mgl_program *program = lower(graph, 3, MGL_BF16);
     for (int q = 0; q < program->queue_count; q++) {
         size_t bytes = (size_t)program->queues[q].tape_bytes;
@@ -463,6 +461,60 @@ START_TEST(made_tapes_are_packed_tapes)
         mgl_free(made);
     }
     mgl_program_free(program);
+}
+
+/* The device's element-wise formula gives the bytes that packing copies row by row. */
+START_TEST(made_tapes_are_packed_tapes)
+{
+    mgl_graph *graph = open_graph(_i ? &odd : &small, 3);
+    compare_tapes(graph);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+static const mgl_weight_format formats[] = {{MGL_CODE_INT4, MGL_F16, 128, 1, false},
+                                            {MGL_CODE_INT4, MGL_BF16, 32, 1, true},
+                                            {MGL_CODE_INT8, MGL_F32, 0, 1, false},
+                                            {MGL_CODE_INT8, MGL_F32, 64, 1, true},
+                                            {MGL_CODE_E4M3, MGL_F32, 128, 128, false},
+                                            {MGL_CODE_E4M3, MGL_F16, 0, 0, false}};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* The same for scaled weights; and each code, zero point and scale gives the weight. */
+START_TEST(made_scaled_tapes_are_packed_tapes)
+{
+    mgl_error err;
+    const mgl_weight_format f = formats[_i];
+    mgl_graph *graph = open_graph(&odd, 3);
+    ok(mgl_synthetic_set_formats(graph, f, formats[FORMATS - 1 - _i], &err), err);
+    compare_tapes(graph);
+    const int tensor = mgl_graph_find_tensor(graph, "model.layers.1.mlp.down_proj.weight");
+    const mgl_tensor *t = &graph->tensors[tensor];
+    const int64_t groups = mgl_weight_format_groups(f, t->cols);
+    float values[2 * 500], scales[2 * 16];
+    uint8_t codes[2 * 500], zeros[2 * 16];
+    ck_assert(t->cols == 500 && groups <= 16);
+    mgl_quantized_rows rows = {codes, scales, f.zeros ? zeros : NULL};
+    ok(graph->read_codes(graph, tensor, 31, 2, &rows, &err), err);
+    ok(graph->read(graph, tensor, 31, 2, values, &err), err);
+    double squares = 0;
+    for (int i = 0; i < 1000; i++) {
+        const int64_t at = i / 500 * groups + (f.group ? i % 500 / f.group : 0);
+        const int zero = f.zeros ? zeros[at] : mgl_weight_code_zero(f.code);
+        ck_assert(values[i] == mgl_weight_code_number(f.code, codes[i], zero) * scales[at]);
+        squares += (double)values[i] * (double)values[i];
+    }
+    /* two layers: half of 1 / sqrt(columns), within the rounding to powers of two */
+    ck_assert_double_eq_tol(log2(sqrt(squares / 1000) / (0.5 / sqrt(500))), 0, 1.1);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+START_TEST(a_tied_head_is_not_scaled)
+{
+    mgl_error err;
+    mgl_graph *graph = open_graph(&small, 3);
+    ck_assert_int_eq(mgl_synthetic_set_formats(graph, formats[0], formats[0], &err), MGL_USAGE);
     mgl_graph_free(graph);
 }
 END_TEST
@@ -586,6 +638,8 @@ int main(void)
     tcase_add_test(tests, cached_values_grow_with_the_context);
     tcase_add_test(tests, cached_elements_are_numbered_apart);
     tcase_add_loop_test(tests, made_tapes_are_packed_tapes, 0, 2);
+    tcase_add_loop_test(tests, made_scaled_tapes_are_packed_tapes, 0, FORMATS);
+    tcase_add_test(tests, a_tied_head_is_not_scaled);
     tcase_add_test(tests, other_dtypes_are_not_made);
     tcase_add_loop_test(tests, a_synthetic_model_decodes, 0, 2);
     tcase_add_loop_test(tests, biases_and_norms_matter, 0, 4);
