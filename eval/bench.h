@@ -44,13 +44,13 @@ typedef struct mgl_bench_request {
         *also;  /* architecture of the second machine ("compute_80": cp.async path), or NULL */
     bool tuned; /* use the tuned entry that `run` would choose; without one, nothing is measured.
                    Excludes knobs */
-    mgl_dtype dtype;         /* activations, cache and unscaled weights: MGL_BF16 */
+    mgl_dtype dtype;                /* activations, cache and unscaled weights: MGL_BF16 */
     mgl_weight_format layers, head; /* scaled formats of the matrices; unscaled: `dtype`. A scaled
                                        head is a matrix of its own, also if the config ties it */
-    int batch;               /* sequences; above 16 only if the knobs have `second_rows` */
-    int context;             /* cache positions of each sequence before the run */
-    int capacity;            /* cache capacity in positions; 0: mgl_bench_needed */
-    int queues;              /* queues of the program; 0: all of the device */
+    int batch;                      /* sequences; above 16 only if the knobs have `second_rows` */
+    int context;                    /* cache positions of each sequence before the run */
+    int capacity;                   /* cache capacity in positions; 0: mgl_bench_needed */
+    int queues;                     /* queues of the program; 0: all of the device */
     int tokens;              /* tokens per sequence and sample; a prompt case makes one token,
                                 whatever this is */
     int prompt;              /* prompt tokens of the one sequence; 0: decoding */
@@ -89,8 +89,8 @@ typedef struct mgl_bench_result {
     mgl_weight_format layers, head; /* as requested */
     double weight_bytes, padding;   /* bytes of the weights with their scales, and beyond these on
                                        the tapes */
-    int rows;      /* maximum rows of an epoch */
-    int epochs;    /* epochs in which the machine read the prompt; 0: decoding */
+    int rows;                       /* maximum rows of an epoch */
+    int epochs;                     /* epochs in which the machine read the prompt; 0: decoding */
     mgl_bench_times machine, baseline, stream;
     mgl_bench_times also;  /* second machine; 0 without one */
     mgl_bench_times drawn; /* machine with a temperature; 0 without one */

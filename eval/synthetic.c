@@ -233,8 +233,8 @@ static float choose_scale(double spread)
     return ldexpf(1.0f, (int)lround(log2(spread / drawn_spread())));
 }
 
-/* Makes a rule that of a scaled format, with the same spread. A code's steps are a fraction of those
- * of a draw; scales are 128 to 255 times a power of two. */
+/* Makes a rule that of a scaled format, with the same spread. A code's steps are a fraction of
+ * those of a draw; scales are 128 to 255 times a power of two. */
 static void take_format(const mgl_tensor *t, mgl_synthetic_rule *rule)
 {
     const mgl_weight_format f = t->quantized;

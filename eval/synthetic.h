@@ -91,7 +91,8 @@ mgl_synthetic_rule mgl_synthetic_cache_rule(const mgl_graph *graph, int layer, b
                                             int positions);
 
 /* Bytes streamed to decode one token: every matrix (with its scales, without padding) and its bias
- * once (the embedding only if it is also the head), and the KV cache of `sequences` sequences at `positions` positions each. */
+ * once (the embedding only if it is also the head), and the KV cache of `sequences` sequences at
+ * `positions` positions each. */
 double mgl_synthetic_streamed_bytes(const mgl_graph *graph, int sequences, double positions);
 
 #endif

@@ -25,8 +25,8 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
       "a shape with random weights, in place of MODEL")                                            \
-    X(text, dtype, "--dtype", "bf16,int4", 0, 0,                                                   \
-      "formats of the layers' weights: bf16, int8, int4, fp8 (bf16)")                              \
+    X(text, dtype, "--dtype", "bf16|int8|int4|fp8", 0, 0,                                          \
+      "format of the layers' weights; of several, separated by commas, each is measured (bf16)")   \
     X(int, group, "--group", "N", 32, MGL_MAX_WEIGHT_GROUP,                                        \
       "weights that share a scale, a multiple of 32; of fp8: blocks of N x N (int4: 128, int8 "    \
       "and fp8: a row)")                                                                           \
@@ -158,8 +158,8 @@ static mgl_status read_formats(bench *b, mgl_error *err)
     int32_t head = MGL_CODE_BF16;
     mgl_status status = read_dtypes(b, err);
     if (!status && o->head_dtype.given)
-        status = read_code("--head-dtype", o->head_dtype.value, strlen(o->head_dtype.value), &head,
-                           err);
+        status =
+            read_code("--head-dtype", o->head_dtype.value, strlen(o->head_dtype.value), &head, err);
     if (!status && o->group.given && o->group.value % MGL_PART_COLUMNS)
         status = mgl_fail(err, MGL_USAGE, "--group", "not a multiple of %d: %d", MGL_PART_COLUMNS,
                           (int)o->group.value);

@@ -41,10 +41,10 @@ typedef struct mgl_synthetic_rule {
 
 /* The scales of a row group on the tape of a scaled format (schedule/formats.h). */
 typedef struct mgl_synthetic_scales {
-    int blocks;      /* of 512 bytes, before the k blocks */
-    int groups;      /* of a row */
-    int rows;        /* scales of a group: 8, or 1 for all rows */
-    int size, half;  /* bytes of a scale; of 2 bytes: 1: f16, 0: bf16 */
+    int blocks;     /* of 512 bytes, before the k blocks */
+    int groups;     /* of a row */
+    int rows;       /* scales of a group: 8, or 1 for all rows */
+    int size, half; /* bytes of a scale; of 2 bytes: 1: f16, 0: bf16 */
     int unused;
 } mgl_synthetic_scales;
 
@@ -54,7 +54,7 @@ typedef struct mgl_synthetic_segment {
     long long elements;    /* units of 16 bits: all elements, including zeros at the edges */
     mgl_synthetic_rule rule[2];
     mgl_synthetic_scales scales; /* of a scaled format */
-    int tensors; /* 1, or 2 with alternating row groups */
+    int tensors;                 /* 1, or 2 with alternating row groups */
     int row_lo, row_hi, col_lo, col_hi;
     int cols;  /* of the whole tensor */
     int warps; /* warps that the tape is laid out for (schedule/tape.h) */
@@ -87,9 +87,8 @@ MGL_SYNTHETIC_FN unsigned mgl_synthetic_code(const mgl_synthetic_rule *rule,
                                              unsigned long long element)
 {
     const int draw = mgl_synthetic_draw(rule->key, element);
-    const int steps = (draw < MGL_SYNTHETIC_MEAN ? MGL_SYNTHETIC_MEAN - draw
-                                                 : draw - MGL_SYNTHETIC_MEAN) >>
-                      2;
+    const int steps =
+        (draw < MGL_SYNTHETIC_MEAN ? MGL_SYNTHETIC_MEAN - draw : draw - MGL_SYNTHETIC_MEAN) >> 2;
     int exponent = 0;
     if (!rule->e4m3)
         return (unsigned)(rule->bits == 4 ? draw >> 5 : draw >> 1);
@@ -201,8 +200,8 @@ MGL_SYNTHETIC_FN unsigned mgl_synthetic_scale_byte(const mgl_synthetic_segment *
     if (at >= zeros)
         return (unsigned)mgl_synthetic_zero(rule, own, group);
     const unsigned bits = MGL_SYNTHETIC_BITS(mgl_synthetic_scale(rule, own, group));
-    const unsigned stored = s->size == 4 ? bits : s->half ? mgl_synthetic_f16(bits) : bits >> 16;
-    return stored >> 8 * (at % s->size) & 255;
+    const unsigned word = s->size == 4 ? bits : s->half ? mgl_synthetic_f16(bits) : bits >> 16;
+    return word >> 8 * (at % s->size) & 255;
 }
 
 /* Byte `at` of a segment of a scaled format. */
@@ -212,24 +211,25 @@ MGL_SYNTHETIC_FN unsigned mgl_synthetic_byte(const mgl_synthetic_segment *segmen
     const int bits = rule->bits, columns = segment->col_hi - segment->col_lo;
     const int kblocks = mgl_tape_blocks(columns, bits), blocks = segment->scales.blocks + kblocks;
     const long long block = at / MGL_BLOCK_BYTES;
-    const int group = (int)(block / blocks), number = (int)(block % blocks) - segment->scales.blocks;
+    const int group = (int)(block / blocks),
+              number = (int)(block % blocks) - segment->scales.blocks;
     const int first = segment->row_lo + group / segment->tensors * MGL_ROW_GROUP;
     const int within = (int)(at % MGL_BLOCK_BYTES), byte = within % MGL_BLOCK_ROW_BYTES;
     unsigned result = 0;
     rule += group % segment->tensors;
     if (number < 0)
         return mgl_synthetic_scale_byte(
-            segment, rule, first,
-            (number + segment->scales.blocks) * MGL_BLOCK_BYTES + within);
+            segment, rule, first, (number + segment->scales.blocks) * MGL_BLOCK_BYTES + within);
     for (int i = 0; i < 8 / bits; i++) {
-        const int place = bits == 8 ? byte % 8 : byte % 4 * 2 + i; /* among 8 columns of a quarter */
+        const int place =
+            bits == 8 ? byte % 8 : byte % 4 * 2 + i; /* among 8 columns of a quarter */
         const int part = bits == 8 ? byte % 16 / 8 : byte % 16 / 4;
         const int own = bits == 8 ? place : place < 4 ? 2 * place : 2 * place - 7;
         const int row = first + within / MGL_BLOCK_ROW_BYTES;
-        const int column = segment->col_lo +
-                           mgl_tape_block_at(kblocks, segment->warps, number) *
-                               mgl_tape_columns(bits) +
-                           part * MGL_PART_COLUMNS + byte / 16 * 8 + own;
+        const int column =
+            segment->col_lo +
+            mgl_tape_block_at(kblocks, segment->warps, number) * mgl_tape_columns(bits) +
+            part * MGL_PART_COLUMNS + byte / 16 * 8 + own;
         if (row < segment->row_hi && column < segment->col_hi)
             result |= mgl_synthetic_code(rule, (unsigned long long)row *
                                                        (unsigned long long)segment->cols +

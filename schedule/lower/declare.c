@@ -101,13 +101,6 @@ static int declare_tensor(mgl_lowering *w, const char *name, int tensor, mgl_wei
         return -1;
     }
     const mgl_tensor *t = &w->graph->tensors[tensor];
-    char stored[MGL_WEIGHT_FORMAT_TEXT];
-    if (!w->status && mgl_tensor_is_quantized(t) && !mgl_weight_format_is_scaled(format) &&
-        !mgl_weight_format_is(format, MGL_F32))
-        w->status = mgl_fail(w->err, MGL_BAD_INPUT, t->name,
-                             "is quantized (%s), which only the CPU machine supports; use "
-                             "--device cpu, or the target cpu",
-                             mgl_weight_format_print(t->quantized, stored));
     return mgl_program_add_tensor(w->program, name, t->name, format, t->rank, t->rows, t->cols);
 }
 

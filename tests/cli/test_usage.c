@@ -103,7 +103,11 @@ static const usage_case cases[] = {
     {"bench --shape llama-2b", 1,
      "there are llama-1b, llama-3b, llama-8b, smollm2-135m, qwen2.5-0.5b, qwen3-0.6b, "
      "tinyllama-1.1b"},
-    {"bench --shape llama-1b --dtype int4", 1, "unknown dtype"},
+    {"bench --shape llama-1b --dtype int5", 1,
+     "--dtype: unknown format: int5; supported: bf16, int8, int4, fp8"},
+    {"bench --shape llama-1b --dtype bf16,", 1, "unknown format: ;"},
+    {"bench --shape llama-1b --head-dtype f32", 1, "--head-dtype: unknown format: f32"},
+    {"bench --shape llama-1b --dtype int4 --group 48", 1, "--group: not a multiple of 32: 48"},
     {"bench --shape llama-1b --batch ''", 1, "is empty"},
     {"bench --shape llama-1b --batch 1,65", 1, "65 sequences; there may be 1 to 64"},
     {"bench --shape llama-1b --top-p 0.9", 1, "add --temperature"},

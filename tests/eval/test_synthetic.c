@@ -472,12 +472,10 @@ START_TEST(made_tapes_are_packed_tapes)
 }
 END_TEST
 
-static const mgl_weight_format formats[] = {{MGL_CODE_INT4, MGL_F16, 128, 1, false},
-                                            {MGL_CODE_INT4, MGL_BF16, 32, 1, true},
-                                            {MGL_CODE_INT8, MGL_F32, 0, 1, false},
-                                            {MGL_CODE_INT8, MGL_F32, 64, 1, true},
-                                            {MGL_CODE_E4M3, MGL_F32, 128, 128, false},
-                                            {MGL_CODE_E4M3, MGL_F16, 0, 0, false}};
+static const mgl_weight_format formats[] = {
+    {MGL_CODE_INT4, MGL_F16, 128, 1, false},   {MGL_CODE_INT4, MGL_BF16, 32, 1, true},
+    {MGL_CODE_INT8, MGL_F32, 0, 1, false},     {MGL_CODE_INT8, MGL_F32, 64, 1, true},
+    {MGL_CODE_E4M3, MGL_F32, 128, 128, false}, {MGL_CODE_E4M3, MGL_F16, 0, 0, false}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* The same for scaled weights; and each code, zero point and scale gives the weight. */

@@ -69,7 +69,8 @@ static void start_recipe(mgl_cuda_recipe *o, const char *arch, const mgl_cuda_so
     add(o, "%s%s", "-default-device", "");
 }
 
-/* Defines the scaled weight formats, as arguments of scaled_weights in device/linear/formats.cuh. */
+/* Defines the scaled weight formats, as arguments of scaled_weights in device/linear/formats.cuh.
+ */
 static void define_formats(mgl_cuda_recipe *o, const mgl_program *program)
 {
     mgl_weight_format formats[MGL_CUDA_FORMATS];

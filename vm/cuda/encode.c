@@ -27,9 +27,8 @@ static int count_operands(const mgl_task *task)
 /* Whether the weights of a product have row factors. */
 static bool has_factors(const mgl_program *program, const mgl_task *task)
 {
-    return task->segments.count > 0 &&
-           mgl_weight_format_has_factors(
-               mgl_segment_format(program, &program->segments[task->segments.first]));
+    return task->segments.count > 0 && mgl_weight_format_has_factors(mgl_segment_format(
+                                           program, &program->segments[task->segments.first]));
 }
 
 size_t mgl_cuda_record_bytes(const mgl_program *program, const mgl_task *task)
@@ -53,7 +52,8 @@ static bool has_record(const mgl_program *program, int task)
     if (t->op != MGL_OP_CLEAR || t->waits.count > 0 || t->signals.count > 0 || task == 0)
         return true;
     const size_t bytes = (size_t)t->out.count * sizeof(mgl_device_clear);
-    return t[-1].op == MGL_OP_CLEAR || mgl_cuda_record_bytes(program, &t[-1]) + bytes > MGL_RECORD_BYTES;
+    return t[-1].op == MGL_OP_CLEAR ||
+           mgl_cuda_record_bytes(program, &t[-1]) + bytes > MGL_RECORD_BYTES;
 }
 
 /* The `clear` that is stored in the record of a task, or -1. */

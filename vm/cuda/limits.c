@@ -128,8 +128,7 @@ static mgl_status check_formats(const mgl_program *program, mgl_error *err)
 {
     mgl_weight_format formats[MGL_CUDA_FORMATS];
     const int count = mgl_cuda_formats(program, formats);
-    const int ranges = 
-        MGL_CUDA_RANGE_BYTES(mgl_limits_most(&program->limits), program->exec.warps);
+    const int ranges = MGL_CUDA_RANGE_BYTES(mgl_limits_most(&program->limits), program->exec.warps);
     mgl_status status = MGL_OK;
     if (count > MGL_CUDA_FORMATS)
         return mgl_fail(err, MGL_BAD_INPUT, "formats",

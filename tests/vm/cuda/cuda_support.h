@@ -28,7 +28,7 @@ typedef struct device_options {
     int flight_bytes, pending_bytes, prefetch_bytes;
     int deadline_ms;
     uint32_t delay_seed;
-    unsigned extras;   /* extras of a random model: bits of mgl_extras */
+    unsigned extras;          /* extras of a random model: bits of mgl_extras */
     mgl_weight_format scaled; /* of the matrices of a random model; f32: they are not quantized */
     uint32_t variants; /* seed that gives each task a random variant; 0: as lowering chooses them */
 } device_options;

@@ -29,7 +29,7 @@ enum {
 
 /* Bytes at the end of the activation buffer in a kernel with scaled weights: a float for each row
  * and each of `warps` warps (linear/scaled_input.cuh). */
-#define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps) * 4 + 127) / 128 * 128)
+#define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps)*4 + 127) / 128 * 128)
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
  * (rows, positions) begin at 0 and count the whole extent. */
@@ -91,7 +91,7 @@ typedef struct mgl_record {
     int outputs;         /* operands that are outputs; optional ones may be missing */
     int segments, waits, signals, clears;
     unsigned segment_at, wait_at, signal_at, clear_at; /* byte offsets in the record */
-    unsigned kv_page;      /* of attention: its keys and values come before this page of the tape */
+    unsigned kv_page; /* of attention: its keys and values come before this page of the tape */
     union {
         unsigned kv_again; /* of attention: 1: the rest of the page before follows as its own page;
                               see roles/loader.cuh */

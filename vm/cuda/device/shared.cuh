@@ -33,16 +33,16 @@
  * (columns of attention's output), MGL_FFN, MGL_HEADS (query heads of one kv head), MGL_HEAD_DIM,
  * MGL_VOCAB, MGL_EPS_BITS, MGL_WEIGHT (the dtype that weights are decoded to), MGL_EMBEDDING and
  * MGL_CACHE (dtypes), MGL_SCALED (the number of scaled weight formats) and, for each of these,
- * MGL_FORMAT_1 and so on (linear/formats.cuh), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH (pages), MGL_WARPS,
- * MGL_ACTIVATION_BYTES, MGL_SHARED (bytes reserved for struct shared), MGL_SHARED_AT (the shared
- * address of the block's memory; 0: the compiler finds it), MGL_VARIANTS_PRODUCT,
- * MGL_VARIANTS_ATTENTION, MGL_VARIANTS_PANEL and MGL_VARIANTS_ATTEND_ROWS (the variants that the
- * program's tasks name, a bit each: ops.cuh), MGL_WARPGROUPS (1: warpgroups multiply the second
- * list's panels), MGL_KV_RING (1: attention reads its keys and values from the ring), MGL_BIAS (1:
- * products may have biases), MGL_QK_NORM (1: attention normalizes the heads of q and k),
- * MGL_MERGE_ADD (1: o merges attention's splits), MGL_DRAWS (1: tasks draw tokens), MGL_PENALTIES
- * (1: head and sample support penalties), MGL_SHARE (of the program's limits), MGL_TRACE (1: tasks
- * record events), MGL_DELAYS (1: random delays, see delay.cuh).
+ * MGL_FORMAT_1 and so on (linear/formats.cuh), MGL_PAGE, MGL_RING, MGL_FLIGHT, MGL_PREFETCH
+ * (pages), MGL_WARPS, MGL_ACTIVATION_BYTES, MGL_SHARED (bytes reserved for struct shared),
+ * MGL_SHARED_AT (the shared address of the block's memory; 0: the compiler finds it),
+ * MGL_VARIANTS_PRODUCT, MGL_VARIANTS_ATTENTION, MGL_VARIANTS_PANEL and MGL_VARIANTS_ATTEND_ROWS
+ * (the variants that the program's tasks name, a bit each: ops.cuh), MGL_WARPGROUPS (1: warpgroups
+ * multiply the second list's panels), MGL_KV_RING (1: attention reads its keys and values from the
+ * ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention normalizes the heads of
+ * q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_DRAWS (1: tasks draw tokens),
+ * MGL_PENALTIES (1: head and sample support penalties), MGL_SHARE (of the program's limits),
+ * MGL_TRACE (1: tasks record events), MGL_DELAYS (1: random delays, see delay.cuh).
  *
  * Launch parameters are not constants; otherwise each prompt length would need its own kernel.
  * Sequences, capacity and the pages in flight while an edge is waited for are in mgl_device_launch.

@@ -23,7 +23,8 @@ enum {
 /* CODE: of the weights. SCALES: dtype of the scales. GROUP: columns that share a scale; 0: all.
  * SHARED: a scale for all rows of a row group. ZEROS: each scale has a zero point. FACTORS: the
  * scales are row factors, which the epilogue multiplies, and none are on the tape. */
-template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS> struct scaled_weights {
+template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS>
+struct scaled_weights {
     enum {
         PARTS = CODE == CODE_INT4 ? 4 : 2, /* of a block */
         GROUP_PARTS = GROUP / MGL_PART_COLUMNS,
@@ -115,16 +116,20 @@ template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS> s
 /* Scaled format number N. */
 template <int N> struct scaled_format;
 #if MGL_SCALED >= 1
-template <> struct scaled_format<1> : scaled_weights<MGL_FORMAT_1> {};
+template <> struct scaled_format<1> : scaled_weights<MGL_FORMAT_1> {
+};
 #endif
 #if MGL_SCALED >= 2
-template <> struct scaled_format<2> : scaled_weights<MGL_FORMAT_2> {};
+template <> struct scaled_format<2> : scaled_weights<MGL_FORMAT_2> {
+};
 #endif
 #if MGL_SCALED >= 3
-template <> struct scaled_format<3> : scaled_weights<MGL_FORMAT_3> {};
+template <> struct scaled_format<3> : scaled_weights<MGL_FORMAT_3> {
+};
 #endif
 #if MGL_SCALED >= 4
-template <> struct scaled_format<4> : scaled_weights<MGL_FORMAT_4> {};
+template <> struct scaled_format<4> : scaled_weights<MGL_FORMAT_4> {
+};
 #endif
 
 #if MGL_SCALED
@@ -137,7 +142,6 @@ static __device__ __forceinline__ auto with_format(int number, const USE &use)
             return with_format<N + 1>(number, use);
     return use(scaled_format<N>());
 }
-
 
 static __device__ __forceinline__ bool has_factors(int number)
 {

@@ -49,7 +49,8 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
 static __device__ int row_group_blocks(const machine &m, const mgl_device_segment &seg);
 #else
 /* Blocks from a row group of a segment to the next. */
-static __device__ __forceinline__ int row_group_blocks(const machine &, const mgl_device_segment &seg)
+static __device__ __forceinline__ int row_group_blocks(const machine &,
+                                                       const mgl_device_segment &seg)
 {
     return seg.kblocks;
 }

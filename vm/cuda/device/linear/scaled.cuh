@@ -96,16 +96,16 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
             const uint4 raw = load_block(ring_spot(m, block), m.lane);
 #pragma unroll
             for (int part = 0; part < F::PARTS; part++) {
-                const int here = F::ON_TAPE ? min(F::group_of((first + i) * F::PARTS + part),
-                                                  scale_groups - 1)
-                                            : 0;
+                const int here =
+                    F::ON_TAPE ? min(F::group_of((first + i) * F::PARTS + part), scale_groups - 1)
+                               : 0;
                 if (F::ON_TAPE && here != group) {
                     if (group >= 0)
                         end_group<N>(s, scale);
                     group = here;
-                    scale = F::decoded_factor() *
-                            format<F::SCALE_DTYPE>::load(
-                                in_ring(m, scales, F::scale_at(group, row)), 0);
+                    scale =
+                        F::decoded_factor() * format<F::SCALE_DTYPE>::load(
+                                                  in_ring(m, scales, F::scale_at(group, row)), 0);
                     if (F::STORED_ZEROS)
                         zero = F::zero_words(
                             *in_ring(m, scales, F::zero_at(scale_groups, group, row)));
@@ -138,11 +138,9 @@ static __device__ __forceinline__ int row_group_blocks(const machine &m,
                                                        const mgl_device_segment &seg)
 {
     const int number = own().in[m.instruction].format;
-    return number == 0
-               ? seg.kblocks
-               : seg.kblocks + with_format(number, [&](auto f) {
-                     return decltype(f)::scale_blocks(seg.columns);
-                 });
+    return number == 0 ? seg.kblocks : seg.kblocks + with_format(number, [&](auto f) {
+                                           return decltype(f)::scale_blocks(seg.columns);
+                                       });
 }
 
 template <int MOST>

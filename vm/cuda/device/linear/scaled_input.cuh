@@ -13,7 +13,7 @@
 #if MGL_SCALED
 
 enum {
-    CHUNK = 8,                                      /* columns of 16 bytes of f16 */
+    CHUNK = 8, /* columns of 16 bytes of f16 */
     PART_CHUNKS = MGL_PART_COLUMNS / CHUNK
 };
 
