@@ -116,7 +116,7 @@ static mgl_status check_groups(const mgl_quantize_plan *plan, mgl_error *err)
         if (group)
             return mgl_fail(err, MGL_BAD_INPUT, t->name,
                             "%" PRId64 " columns are not a multiple of the group: %d; use "
-                            "--group %d",
+                            "groups of %d columns",
                             t->shape[1], (int)s->format.group, (int)group);
         return mgl_fail(err, MGL_BAD_INPUT, t->name,
                         "%" PRId64 " columns are not a multiple of a group of 16 columns; use "

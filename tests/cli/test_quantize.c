@@ -105,7 +105,7 @@ static const struct {
     {"quantize %s -o x --group 2048", 1, "allowed: 16 to 1024"},
     {"quantize %s -o x --scales f64", 1, "unknown number format: f64"},
     {"quantize %s -o x --group 512", 2,
-     "768 columns are not a multiple of the group: 512; use --group 256"},
+     "768 columns are not a multiple of the group: 512; use groups of 256 columns"},
     {"quantize %s/config.json -o x", 2, "config.json"},
 };
 
