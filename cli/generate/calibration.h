@@ -7,6 +7,11 @@
 
 #include "cli/generate/corpus.h"
 
+enum {
+    MGL_CLI_CALIBRATION_SAMPLES = 128, /* defaults of `quantize` */
+    MGL_CLI_CALIBRATION_LENGTH = 512
+};
+
 /* Zero-initialize; release with mgl_cli_calibration_clear. */
 typedef struct mgl_cli_calibration {
     mgl_cli_corpus corpus; /* the texts */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/generate/calibration.h"
 #include "cli/generate/compare_rows.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -178,15 +179,32 @@ static mgl_status show(void *user, uint64_t done, uint64_t total, mgl_error *err
     return mgl_cli_check_cancel(err);
 }
 
+/* Quantizes the model into a folder. GPTQ is calibrated as `quantize` does it without flags. */
+static mgl_status quantize(const char *path, const mgl_cli_compared *item, const char *folder,
+                           mgl_error *err)
+{
+    mgl_cli_calibration calibration = {0};
+    mgl_quantize_request request = item->request;
+    mgl_quantize_report report;
+    mgl_status status = MGL_OK;
+    request.step = show;
+    request.user = item->name;
+    if (request.method == MGL_METHOD_GPTQ)
+        status = mgl_cli_calibration_read(path, NULL, MGL_CLI_CALIBRATION_SAMPLES,
+                                          MGL_CLI_CALIBRATION_LENGTH, &calibration, err);
+    request.samples = calibration.samples;
+    request.sample_count = calibration.count;
+    if (!status)
+        status = mgl_quantize(path, &request, folder, &report, err);
+    mgl_cli_calibration_clear(&calibration);
+    return status;
+}
+
 static mgl_status open_quantized(const session *s, const mgl_cli_compared *item,
                                  const mgl_open_options *open, mgl_model **out, mgl_error *err)
 {
     char folder[PATH_MAX];
     const char *temporary = getenv("TMPDIR");
-    mgl_quantize_request request = item->request;
-    mgl_quantize_report report;
-    request.step = show;
-    request.user = item->name;
     snprintf(folder, sizeof folder, "%s/megalith-eval-XXXXXX",
              temporary && *temporary ? temporary : "/tmp");
     if (!mkdtemp(folder))
@@ -194,7 +212,7 @@ static mgl_status open_quantized(const session *s, const mgl_cli_compared *item,
                              "cannot be created for the quantized weights (TMPDIR names another "
                              "place)");
     mgl_cli_signals_leave(remove_folder, folder);
-    mgl_status status = mgl_quantize(s->compare->path, &request, folder, &report, err);
+    mgl_status status = quantize(s->compare->path, item, folder, err);
     if (!status)
         status = mgl_model_open(folder, open, out, err);
     remove_folder(folder);

@@ -18,11 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    DEFAULT_GROUP = 128, /* of 4 bits */
-    DEFAULT_SAMPLES = 128,
-    DEFAULT_LENGTH = 512
-};
+enum { DEFAULT_GROUP = 128 }; /* of 4 bits */
 
 #define QUANTIZE_OPTIONS(X)                                                                        \
     X(text, output, "-o", "DIR", 0, 0, "the new folder (required)")                                \
@@ -154,8 +150,8 @@ static mgl_status read_samples(const char *model, const struct options *o, mgl_q
         return MGL_OK;
     mgl_status status = mgl_cli_calibration_read(
         model, o->texts.given ? o->texts.value : NULL,
-        o->samples.given ? (size_t)o->samples.value : DEFAULT_SAMPLES,
-        o->length.given ? (size_t)o->length.value : DEFAULT_LENGTH, calibration, err);
+        o->samples.given ? (size_t)o->samples.value : MGL_CLI_CALIBRATION_SAMPLES,
+        o->length.given ? (size_t)o->length.value : MGL_CLI_CALIBRATION_LENGTH, calibration, err);
     r->samples = calibration->samples;
     r->sample_count = calibration->count;
     if (!status && !o->quiet.given)

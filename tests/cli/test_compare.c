@@ -129,6 +129,23 @@ START_TEST(the_order_of_formats)
 }
 END_TEST
 
+/* The name of a method selects it; GPTQ is calibrated with the default texts. */
+START_TEST(methods)
+{
+    command_result result =
+        command_runf("eval %s --device cpu --texts %s --json --quiet --greedy 1 --compare "
+                     "int4-g64-gptq,int4-g64-clip,int4-g64-rtn,int4-g64",
+                     model_path("tales-5m"), many_texts());
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval_compare/1");
+    ck_assert_double_lt(2 * number_of(&json, 0, "kl_mean"), number_of(&json, 3, "kl_mean"));
+    ck_assert_double_ne(number_of(&json, 1, "kl_mean"), number_of(&json, 3, "kl_mean"));
+    ck_assert_double_eq(number_of(&json, 2, "kl_mean"), number_of(&json, 3, "kl_mean"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 /* A format is what `megalith quantize` writes, and --dtype is the format of activations. */
 START_TEST(a_folder_that_was_quantized)
 {
@@ -202,7 +219,9 @@ static const struct {
     {"int8-head8-head4", "", 1, "unknown format: \"int8-head8-head4\"" ALLOWED},
     {"bf16,,int8", "", 1, "--compare: has an empty name"},
     {"no/such", "", 2, "no/such: is neither a folder nor a model"},
-    {"int4-g512", "", 2, "int4-g512: model.layers.0.mlp.down_proj.weight: 768 columns"},
+    {"int4-g512", "", 2,
+     "int4-g512: model.layers.0.mlp.down_proj.weight: 768 columns are not a multiple of the group: "
+     "512; use groups of 256 columns"},
     {"int8", "--schedule x.mls", 1, "--schedule: belongs to one number format"},
     {"int8", "--capacity 5", 2, "few.json: text 0: "},
 };
@@ -328,6 +347,7 @@ int main(void)
     tcase_add_test(tests, a_model_and_itself);
     tcase_add_test(tests, the_likelihood_of_eval);
     tcase_add_test(tests, the_order_of_formats);
+    tcase_add_test(tests, methods);
     tcase_add_test(tests, a_folder_that_was_quantized);
     tcase_add_test(tests, a_quantized_model);
     tcase_add_test(tests, the_table);
