@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -87,6 +88,93 @@ const char *mgl_weight_format_print(mgl_weight_format format, char to[MGL_WEIGHT
         snprintf(to, MGL_WEIGHT_FORMAT_TEXT, "%s block %d %d %s%s", code, (int)format.group_rows,
                  (int)format.group, scales, zeros);
     return to;
+}
+
+enum { MAX_WORD = 16 };
+
+/* Copies the word at *at, and moves *at to its first byte. Returns the end of the word. A word that
+ * is too long becomes the empty word, which nothing is called. */
+static const char *next_word(const char **at, const char *end, char word[MAX_WORD])
+{
+    while (*at < end && (**at == ' ' || **at == '\t'))
+        ++*at;
+    const char *to = *at;
+    while (to < end && ((*to >= 'a' && *to <= 'z') || (*to >= '0' && *to <= '9') || *to == '_' ||
+                        *to == '.' || *to == '-'))
+        to++;
+    const size_t length = (size_t)(to - *at) < MAX_WORD ? (size_t)(to - *at) : 0;
+    memcpy(word, *at, length);
+    word[length] = 0;
+    return to;
+}
+
+/* Reads the number of columns or rows that share a scale. */
+static bool read_group(const char **at, const char *end, int32_t *out)
+{
+    char word[MAX_WORD];
+    const char *const to = next_word(at, end, word);
+    *out = 0;
+    for (const char *digit = word; *digit; digit++) {
+        if (*digit < '0' || *digit > '9')
+            return false;
+        *out = *out * 10 + (*digit - '0');
+        if (*out > MGL_MAX_WEIGHT_GROUP)
+            return false;
+    }
+    if (!word[0])
+        return false;
+    *at = to;
+    return true;
+}
+
+/* Reads which weights share a scale. */
+static mgl_format_fault read_sharing(const char **at, const char *end, mgl_weight_format *out)
+{
+    char word[MAX_WORD];
+    const char *const to = next_word(at, end, word);
+    const bool is_block = !strcmp(word, "block"), is_group = !strcmp(word, "group");
+    out->group_rows = 1;
+    out->group = MGL_GROUP_ALL;
+    if (!strcmp(word, "tensor"))
+        out->group_rows = MGL_GROUP_ALL;
+    else if (!is_block && !is_group && strcmp(word, "row") != 0)
+        return MGL_FORMAT_NO_SHARING;
+    *at = to;
+    if (is_block && !read_group(at, end, &out->group_rows))
+        return MGL_FORMAT_NO_GROUP;
+    if ((is_block || is_group) && !read_group(at, end, &out->group))
+        return MGL_FORMAT_NO_GROUP;
+    return MGL_FORMAT_READ;
+}
+
+/* Reads what follows a scaled code. */
+static mgl_format_fault read_scales(const char **at, const char *end, mgl_weight_format *out)
+{
+    char word[MAX_WORD];
+    const mgl_format_fault fault = read_sharing(at, end, out);
+    if (fault)
+        return fault;
+    const char *to = next_word(at, end, word);
+    if (!mgl_dtype_parse(word, &out->scales))
+        return MGL_FORMAT_NO_DTYPE;
+    const char *zeros = *at = to;
+    to = next_word(&zeros, end, word);
+    out->zeros = !strcmp(word, "zeros");
+    *at = out->zeros ? to : *at;
+    return MGL_FORMAT_READ;
+}
+
+mgl_format_fault mgl_weight_format_read(const char **at, const char *end, mgl_weight_format *out)
+{
+    char word[MAX_WORD];
+    const char *const to = next_word(at, end, word);
+    *out = (mgl_weight_format){0};
+    if (!mgl_weight_code_parse(word, &out->code))
+        return MGL_FORMAT_NO_CODE;
+    *at = to;
+    const mgl_format_fault fault =
+        mgl_weight_format_is_scaled(*out) ? read_scales(at, end, out) : MGL_FORMAT_READ;
+    return fault || mgl_weight_format_valid(*out) ? fault : MGL_FORMAT_NO_SUCH_ONE;
 }
 
 int64_t mgl_weight_format_groups(mgl_weight_format format, int64_t columns)

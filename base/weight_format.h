@@ -78,6 +78,19 @@ enum { MGL_WEIGHT_FORMAT_TEXT = 64 };
  * f16 zeros", "e4m3 block 128 128 f32" (rows, columns). Returns `to`. */
 const char *mgl_weight_format_print(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT]);
 
+/* What is wrong where a format was expected. */
+typedef enum mgl_format_fault {
+    MGL_FORMAT_READ,       /* nothing */
+    MGL_FORMAT_NO_CODE,    /* the word is no code */
+    MGL_FORMAT_NO_SHARING, /* the word is none of row, tensor, group and block */
+    MGL_FORMAT_NO_GROUP,   /* the word is no number up to MGL_MAX_WEIGHT_GROUP */
+    MGL_FORMAT_NO_DTYPE,   /* the word is no dtype */
+    MGL_FORMAT_NO_SUCH_ONE /* the fields form no format */
+} mgl_format_fault;
+/* Reads a printed format from *at, before `end`: words of [a-z0-9_.-] behind blanks. Moves *at past
+ * the format, or to the word that is wrong. */
+mgl_format_fault mgl_weight_format_read(const char **at, const char *end, mgl_weight_format *out);
+
 /* Scales of a row of `columns` columns. Unscaled: 0. */
 int64_t mgl_weight_format_groups(mgl_weight_format format, int64_t columns);
 /* Bits of a weight of `columns` columns, with its shares of a scale and a zero point of 8 bits, as

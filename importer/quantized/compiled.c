@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text)
@@ -22,30 +21,13 @@ void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text)
         mgl_text_put(text, "},");
 }
 
-/* Parses the fields of a text. The caller compares the printed result with the text, so that
- * spaces, signs and further words are rejected. */
-static bool parse_fields(const char *text, mgl_weight_format *out)
-{
-    char code[8] = "", shared[8] = "", dtype[8] = "", zeros[8] = "";
-    int a = 0, b = 0;
-    *out = (mgl_weight_format){.group_rows = 1};
-    if (sscanf(text, "%7s block %d %d %7s", code, &a, &b, dtype) == 4) {
-        out->group_rows = a;
-        out->group = b;
-    } else if (sscanf(text, "%7s group %d %7s %7s", code, &a, dtype, zeros) >= 3) {
-        out->group = a;
-    } else if (sscanf(text, "%7s %7s %7s %7s", code, shared, dtype, zeros) >= 3) {
-        out->group_rows = strcmp(shared, "tensor") != 0;
-    }
-    out->zeros = mgl_text_ends(text, " zeros");
-    return mgl_weight_code_parse(code, &out->code) && mgl_dtype_parse(dtype, &out->scales) &&
-           mgl_weight_format_is_scaled(*out) && mgl_weight_format_valid(*out);
-}
-
 bool mgl_compiled_parse_format(const char *text, mgl_weight_format *out)
 {
     char printed[MGL_WEIGHT_FORMAT_TEXT];
-    return parse_fields(text, out) && !strcmp(mgl_weight_format_print(*out, printed), text);
+    const char *at = text;
+    return mgl_weight_format_read(&at, text + strlen(text), out) == MGL_FORMAT_READ &&
+           mgl_weight_format_is_scaled(*out) &&
+           !strcmp(mgl_weight_format_print(*out, printed), text);
 }
 
 mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,

@@ -31,56 +31,39 @@ static void list_codes(char *to, size_t size)
                               mgl_weight_code_name((mgl_weight_code)i));
 }
 
-/* Reads the number of columns or rows that share a scale. */
-static bool read_group(mgl_text_parser *p, int32_t *out)
+/* Reports that there is no code at the cursor. */
+static bool fail_code(mgl_text_parser *p)
 {
-    int64_t number;
-    if (!mgl_scan_number(p->scan, "a group: a multiple of 16", MGL_MAX_WEIGHT_GROUP, &number))
-        return false;
-    *out = (int32_t)number;
-    return true;
-}
-
-/* Reads the rest of a scaled format: what shares a scale, and the dtype of the scales. */
-static bool read_scales(mgl_text_parser *p, mgl_weight_format *out)
-{
-    out->group_rows = 1;
-    out->group = MGL_GROUP_ALL;
-    if (mgl_scan_take_word(p->scan, "tensor"))
-        out->group_rows = MGL_GROUP_ALL;
-    else if (mgl_scan_take_word(p->scan, "group")) {
-        if (!read_group(p, &out->group))
-            return false;
-    } else if (mgl_scan_take_word(p->scan, "block")) {
-        if (!read_group(p, &out->group_rows) || !read_group(p, &out->group))
-            return false;
-    } else if (!mgl_scan_take_word(p->scan, "row")) {
-        return mgl_scan_fail_expected(p->scan,
-                                      "`row`, `tensor`, `group N` or `block ROWS COLUMNS`");
-    }
-    if (!mgl_text_read_dtype(p, &out->scales))
-        return false;
-    out->zeros = mgl_scan_take_word(p->scan, "zeros");
-    return true;
+    mgl_word w;
+    char codes[100], wanted[128];
+    list_codes(codes, sizeof codes);
+    snprintf(wanted, sizeof wanted, "a format (%s)", codes);
+    return mgl_scan_word(p->scan, wanted, &w) &&
+           mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%.*s`; known: %s",
+                         w.length, w.at, codes);
 }
 
 bool mgl_text_read_format(mgl_text_parser *p, mgl_weight_format *out)
 {
-    mgl_word w;
-    char name[MGL_SCAN_NAME + 1], codes[100], wanted[128];
-    list_codes(codes, sizeof codes);
-    snprintf(wanted, sizeof wanted, "a format (%s)", codes);
-    *out = (mgl_weight_format){0};
-    if (!mgl_scan_word(p->scan, wanted, &w))
-        return false;
-    snprintf(name, sizeof name, "%.*s", w.length, w.at);
-    if (!mgl_weight_code_parse(name, &out->code))
-        return mgl_scan_fail(p->scan, w.at, p->scan->at, "unknown weight format `%s`; known: %s",
-                             name, codes);
-    if (mgl_weight_format_is_scaled(*out) && !read_scales(p, out))
-        return false;
-    return mgl_weight_format_valid(*out) ||
-           mgl_scan_fail(p->scan, w.at, p->scan->at,
+    int64_t number;
+    mgl_scan_skip_blanks(p->scan);
+    const char *const from = p->scan->at;
+    switch (mgl_weight_format_read(&p->scan->at, p->scan->source.end, out)) {
+    case MGL_FORMAT_READ:
+        return true;
+    case MGL_FORMAT_NO_CODE:
+        return fail_code(p);
+    case MGL_FORMAT_NO_SHARING:
+        return mgl_scan_fail_expected(p->scan,
+                                      "`row`, `tensor`, `group N` or `block ROWS COLUMNS`");
+    case MGL_FORMAT_NO_GROUP: /* the scanner fails too, with its message */
+        return mgl_scan_number(p->scan, "a group: a multiple of 16", MGL_MAX_WEIGHT_GROUP, &number);
+    case MGL_FORMAT_NO_DTYPE:
+        return mgl_text_read_dtype(p, &out->scales);
+    case MGL_FORMAT_NO_SUCH_ONE:
+        break;
+    }
+    return mgl_scan_fail(p->scan, from, p->scan->at,
                          "no format has these scales: groups are multiples of %d up to %d, scales "
                          "are f32, bf16 or f16, and e4m3 has no zero points",
                          MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP);
