@@ -313,6 +313,27 @@ START_TEST(another_vocabulary)
 }
 END_TEST
 
+/* Tables of a model may have more ids than its tokenizer. */
+START_TEST(ids_without_a_token)
+{
+    char folder[1100], line[8000];
+    snprintf(folder, sizeof folder, "%s/padded", scratch_folder());
+    snprintf(line, sizeof line,
+             MGL_BINARY_DIR "/tests/tools/write_random_model %s --vocab 1000 --dtype bf16 >&2 && "
+                            "cp %s/tokenizer*.json %s && cp -r %s %s-copy",
+             folder, model_path("tales-5m"), folder, folder, folder);
+    ck_assert_int_eq(system(line), 0);
+    command_result result =
+        command_runf("eval %s --device cpu --texts %s --compare %s-copy --greedy 2 --json", folder,
+                     scratch_file("padded.json", "[{\"ids\": [1, 2, 999]}]"), folder);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.eval_compare/1");
+    ck_assert_double_eq(number_of(&json, 0, "kl_mean"), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 /* The temporary folder is removed, also after an error. */
 START_TEST(no_folder_is_left)
 {
@@ -357,6 +378,7 @@ int main(void)
     tcase_add_test(tests, a_quantized_model_is_not_rounded);
     tcase_add_loop_test(tests, another_tokenizer, 0, sizeof tokenizers / sizeof *tokenizers);
     tcase_add_test(tests, another_vocabulary);
+    tcase_add_test(tests, ids_without_a_token);
     tcase_add_test(tests, no_folder_is_left);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
