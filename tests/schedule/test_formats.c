@@ -1,6 +1,7 @@
 /* Tests of weight formats: names, sizes in bits, and the packed numbers. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "schedule/formats.h"
 
@@ -22,6 +23,42 @@ START_TEST(a_name_finds_its_code)
     }
     ck_assert(!mgl_weight_code_parse("i32", &found));
     ck_assert(!mgl_weight_code_parse("f3", &found));
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    mgl_format_fault fault;
+    int at; /* where reading ends */
+} texts[] = {
+    {"int4 group 128 f16 zeros", MGL_FORMAT_READ, 24},
+    {" \tbf16 [0:8)", MGL_FORMAT_READ, 6},
+    {"int8 row f32 zeros_of", MGL_FORMAT_READ, 12},
+    {"int8 row f32[0:8)", MGL_FORMAT_READ, 12},
+    {"e4m3 block 128 64 f32", MGL_FORMAT_READ, 21},
+    {"", MGL_FORMAT_NO_CODE, 0},
+    {"int9 row f32", MGL_FORMAT_NO_CODE, 0},
+    {"int8-of-a-long-name row f32", MGL_FORMAT_NO_CODE, 0},
+    {"int8 rows f32", MGL_FORMAT_NO_SHARING, 5},
+    {"int8", MGL_FORMAT_NO_SHARING, 4},
+    {"int8 group x f32", MGL_FORMAT_NO_GROUP, 11},
+    {"int8 group -16 f32", MGL_FORMAT_NO_GROUP, 11},
+    {"int8 group 2048 f32", MGL_FORMAT_NO_GROUP, 11},
+    {"int8 group 99999999999999999999 f32", MGL_FORMAT_NO_GROUP, 11},
+    {"int8 block 32 f32", MGL_FORMAT_NO_GROUP, 14},
+    {"int8 row f64", MGL_FORMAT_NO_DTYPE, 9},
+    {"int8 row", MGL_FORMAT_NO_DTYPE, 8},
+    {"int8 row i32", MGL_FORMAT_NO_SUCH_ONE, 12},
+    {"int8 group 24 f32", MGL_FORMAT_NO_SUCH_ONE, 17},
+    {"e4m3 row f32 zeros", MGL_FORMAT_NO_SUCH_ONE, 18},
+};
+
+START_TEST(a_text_is_read_to_its_end_or_its_fault)
+{
+    mgl_weight_format format;
+    const char *at = texts[_i].text;
+    ck_assert_int_eq(mgl_weight_format_read(&at, at + strlen(at), &format), texts[_i].fault);
+    ck_assert_int_eq(at - texts[_i].text, texts[_i].at);
 }
 END_TEST
 
@@ -77,6 +114,8 @@ int main(void)
     tcase_add_test(cases, names_and_numbers_stay);
     tcase_add_test(cases, a_name_finds_its_code);
     tcase_add_test(cases, numbers_have_the_format_of_their_name);
+    tcase_add_loop_test(cases, a_text_is_read_to_its_end_or_its_fault, 0,
+                        sizeof texts / sizeof *texts);
     tcase_add_test(cases, a_block_has_its_bytes);
     tcase_add_test(cases, packing_converts);
     suite_add_tcase(suite, cases);
