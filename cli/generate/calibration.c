@@ -52,11 +52,26 @@ static size_t cut(const mgl_cli_corpus *corpus, size_t length, size_t all, size_
     return runs;
 }
 
+/* Limits the length of a sample to the positions of the model. */
+static mgl_status limit_length(const char *path, size_t *length, mgl_error *err)
+{
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_status status = mgl_import(path, &checkpoint, err);
+    if (status)
+        return status;
+    const size_t positions = (size_t)checkpoint->graph->max_positions;
+    *length = *length < positions ? *length : positions;
+    mgl_checkpoint_close(checkpoint);
+    return MGL_OK;
+}
+
 mgl_status mgl_cli_calibration_read(const char *model, const char *file, size_t most, size_t length,
                                     mgl_cli_calibration *out, mgl_error *err)
 {
     char *path = NULL;
     mgl_status status = mgl_model_find(model, &path, err);
+    if (!status)
+        status = limit_length(path, &length, err);
     if (!status)
         status = read_corpus(path, file, &out->corpus, err);
     mgl_free(path);

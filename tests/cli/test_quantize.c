@@ -173,6 +173,23 @@ START_TEST(a_calibration)
 }
 END_TEST
 
+/* A long text is cut at the positions of the model, here 512. */
+START_TEST(a_calibration_with_long_texts)
+{
+    static char texts[9000];
+    strcpy(texts, "[{\"ids\": [5");
+    for (int i = 0; i < 1100; i++)
+        strcat(texts, ",7");
+    strcat(texts, "]}]");
+    command_result result =
+        command_runf("quantize %s -o %s/long --method clip --length 2000 --texts %s",
+                     model_path("qwen2"), scratch_folder(), scratch_file("long.json", texts));
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.err, "calibration with 3 samples, 1101 tokens"));
+    command_clear(&result);
+}
+END_TEST
+
 /* Ctrl-C at growing times: the command continues, and the bytes are those of one run. */
 START_TEST(a_calibration_with_signals)
 {
@@ -202,6 +219,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
     tcase_add_test(tests, models_that_are_rejected);
     tcase_add_test(tests, a_calibration);
+    tcase_add_test(tests, a_calibration_with_long_texts);
     tcase_add_test(tests, a_calibration_with_signals);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
