@@ -37,7 +37,7 @@ done
     mkdir -p "$folder/models/$model"
     cp "$source"/tests/models/$model/* "$folder/models/$model/"
 done
-[ -n "$only" ] || cp -R "$source/tests/models/families" "$folder/models/"
+[ -n "$only" ] || cp -R "$source/tests/models/families" "$source/tests/models/quantized" "$folder/models/"
 cp "$source/tests/model/shapes.json" "$source/tests/model/processors.json" "$folder/"
 mkdir -p "$folder/tricks"
 cp "$source"/tests/autotune/kernels/tricks/*.trick "$folder/tricks/"
