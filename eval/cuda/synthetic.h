@@ -12,7 +12,8 @@
  *
  * A matrix with a scaled weight format (base/weight_format.h) has
  *
- *     code  = draw >> 5 (int4), draw >> 1 (int8), or the e4m3 number of draw - 254 in steps of 4
+ *     code  = 2^(bits - 1) + (draw - 254) in steps of 32 (int4) or 2 (int8), symmetric about 0; or
+ *             the e4m3 number of draw - 254 in steps of 4
  *     zero  = 2^(bits - 1), moved by -2 to 2 if zero points are stored
  *     scale = (128 to 255) * the rule's power of two, by a hash of the row and the group
  *     value = (code - zero) * scale, exact in f32
@@ -86,15 +87,18 @@ MGL_SYNTHETIC_FN int mgl_synthetic_draw(unsigned long long key, unsigned long lo
 MGL_SYNTHETIC_FN unsigned mgl_synthetic_code(const mgl_synthetic_rule *rule,
                                              unsigned long long element)
 {
-    const int draw = mgl_synthetic_draw(rule->key, element);
-    const int steps =
-        (draw < MGL_SYNTHETIC_MEAN ? MGL_SYNTHETIC_MEAN - draw : draw - MGL_SYNTHETIC_MEAN) >> 2;
+    const int draw = mgl_synthetic_draw(rule->key, element) - MGL_SYNTHETIC_MEAN;
+    const int size = draw < 0 ? -draw : draw, nearest = (size + 16) >> 5;
+    const int steps = rule->e4m3        ? size >> 2
+                      : rule->bits == 8 ? size >> 1
+                      : nearest < 7     ? nearest
+                                        : 7;
     int exponent = 0;
     if (!rule->e4m3)
-        return (unsigned)(rule->bits == 4 ? draw >> 5 : draw >> 1);
+        return (unsigned)((1 << (rule->bits - 1)) + (draw < 0 ? -steps : steps));
     while (steps >> (exponent + 1))
         exponent++;
-    return (unsigned)((draw < MGL_SYNTHETIC_MEAN ? 128 : 0) |
+    return (unsigned)((draw < 0 ? 128 : 0) |
                       (steps ? (exponent + 7) << 3 | ((steps << 3 >> exponent) & 7) : 0));
 }
 
