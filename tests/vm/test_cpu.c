@@ -595,7 +595,7 @@ START_TEST(refuses_what_makes_no_sense)
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = -1},
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = 63},
         {.prompt = prompt, .prompt_count = 1, .max_new = 1, .start = INT32_MAX},
-        {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = 2, .start = 1},
+        {.mode = MGL_VM_SCORE, .prompt = prompt, .prompt_count = 2, .start = 63},
     };
     mgl_error err;
     mgl_vm_report report;
