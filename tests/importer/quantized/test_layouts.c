@@ -323,7 +323,7 @@ START_TEST(test_excluded_module_is_quantized)
 END_TEST
 
 /* Patterns are compiled once, not for each matrix: to match ten matrices with 20,000 patterns takes
- * less than three times the time to compile them. */
+ * less than three times the time to compile them. Sanitizers slow down the matching more. */
 START_TEST(test_many_patterns)
 {
     enum { PATTERNS = 10000, ROOM = 80, LAYERS = 10 };
@@ -355,7 +355,7 @@ START_TEST(test_many_patterns)
         snprintf(name, sizeof name, "model.layers.%d.mlp.up_proj", i);
         found += mgl_quantization_find(&q, name, name, "Linear") != NULL;
     }
-    ck_assert_int_lt(clock() - read, 3 * (read - start));
+    ck_assert_int_lt(clock() - read, (MGL_SANITIZED ? 6 : 3) * (read - start));
     ck_assert_int_eq(found, LAYERS / 2);
     mgl_quantization_clear(&q);
     mgl_reasons_clear(&reasons);
