@@ -58,7 +58,7 @@ bool mgl_weight_format_valid(mgl_weight_format format)
         return mgl_weight_format_equal(format, (mgl_weight_format){.code = format.code});
     return (unsigned)format.scales < MGL_I32 && is_group(format.group) &&
            (format.group_rows == 1 || is_group(format.group_rows)) &&
-           !(format.zeros && format.code == MGL_CODE_E4M3);
+           !(format.zeros && format.code != MGL_CODE_INT8 && format.code != MGL_CODE_INT4);
 }
 
 int64_t mgl_weight_format_number(mgl_weight_format format)
@@ -192,7 +192,10 @@ double mgl_weight_format_bits(mgl_weight_format format, int64_t rows, int64_t co
         return own;
     const double scales =
         (double)mgl_weight_format_groups(format, columns) * (double)((rows + share - 1) / share);
-    const double bits = 8.0 * (double)mgl_dtype_size(format.scales) + (format.zeros ? 8 : 0);
+    const double size = 8.0 * (double)mgl_dtype_size(format.scales);
+    const double bits = size + (mgl_weight_format_has_minimums(format) ? size
+                                : format.zeros                         ? 8
+                                                                       : 0);
     return own + scales * bits / ((double)rows * (double)columns);
 }
 

@@ -2,9 +2,12 @@
  * Weight formats: how the weights of a tensor are stored. A format is a code
  * (base/weight_codes.def) and, for scaled codes, which weights share a scale:
  *
- *     weight (r, c) = number(code(r, c), zero) * scale    rounded once to f32
+ *     weight (r, c) = number(code(r, c), zero) * scale             rounded once to f32
+ *     weight (r, c) = number(code(r, c)) * scale + minimum         uint4: product and sum are each
+ *                                                                  rounded to f32
  *
- * where the scale, and the zero point of an integer, belong to group c / `group` of row r. The
+ * where the scale, and the zero point or minimum, belong to group c / `group` of row r. The product
+ * of a uint4 code and a scale of 16 bits is exact in f32, so such a weight is rounded once. The
  * importer finds the format of each tensor of a checkpoint. A program gives each of its tensors the
  * format on the tape. Codes, scales and zero points of a checkpoint are never changed.
  */
@@ -55,7 +58,7 @@ typedef struct mgl_weight_format {
     mgl_dtype scales;   /* dtype of the scales: F32, BF16 or F16 */
     int32_t group;      /* columns that share a scale, or MGL_GROUP_ALL */
     int32_t group_rows; /* rows that share a scale: 1, or as `group` */
-    bool zeros;         /* each scale has a zero point; integers only */
+    bool zeros;         /* each scale has a zero point; int8 and int4 only */
 } mgl_weight_format;
 
 /* The format of unscaled numbers of a dtype, which is not MGL_I32. */
@@ -66,6 +69,11 @@ static inline bool mgl_weight_format_is_scaled(mgl_weight_format format)
 {
     return mgl_weight_code_get(format.code)->scaled;
 }
+/* Whether each scale has a minimum, of the dtype of the scales. */
+static inline bool mgl_weight_format_has_minimums(mgl_weight_format format)
+{
+    return format.code == MGL_CODE_UINT4;
+}
 /* Whether all fields are equal. */
 bool mgl_weight_format_equal(mgl_weight_format a, mgl_weight_format b);
 /* Whether the fields form a format. Any bytes are allowed. */
@@ -75,7 +83,7 @@ int64_t mgl_weight_format_number(mgl_weight_format format);
 
 enum { MGL_WEIGHT_FORMAT_TEXT = 64 };
 /* Prints a format as in the text form: "bf16", "int8 row f32", "e4m3 tensor f32", "int4 group 128
- * f16 zeros", "e4m3 block 128 128 f32" (rows, columns). Returns `to`. */
+ * f16 zeros", "uint4 group 32 f16", "e4m3 block 128 128 f32" (rows, columns). Returns `to`. */
 const char *mgl_weight_format_print(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT]);
 
 /* What is wrong where a format was expected. */
@@ -93,8 +101,8 @@ mgl_format_fault mgl_weight_format_read(const char **at, const char *end, mgl_we
 
 /* Scales of a row of `columns` columns. Unscaled: 0. */
 int64_t mgl_weight_format_groups(mgl_weight_format format, int64_t columns);
-/* Bits of a weight of `columns` columns, with its shares of a scale and a zero point of 8 bits, as
- * printed by `info`. */
+/* Bits of a weight of `columns` columns, with its shares of a scale and a minimum or a zero point
+ * of 8 bits, as printed by `info`. */
 double mgl_weight_format_bits(mgl_weight_format format, int64_t rows, int64_t columns);
 
 /* Bytes of `count` weights without scales. The result must be a whole number of bytes. */
@@ -103,10 +111,10 @@ static inline int64_t mgl_weight_code_bytes(mgl_weight_code code, int64_t count)
     return count * mgl_weight_code_get(code)->bits / 8;
 }
 
-/* The zero point of an integer code without stored zero points: 2^(bits - 1). */
+/* The zero point of an integer code without stored zero points: 2^(bits - 1), or 0 of uint4. */
 static inline int mgl_weight_code_zero(mgl_weight_code code)
 {
-    return 1 << (mgl_weight_code_get(code)->bits - 1);
+    return code == MGL_CODE_UINT4 ? 0 : 1 << (mgl_weight_code_get(code)->bits - 1);
 }
 
 /* The number of a scaled code: u - zero, or the e4m3 number of the bits (`zero` is ignored). */

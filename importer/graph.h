@@ -145,11 +145,12 @@ typedef mgl_status mgl_tensor_read_fn(const struct mgl_graph *graph, int tensor,
 /* Rows of a quantized tensor, with the values of the file. Where several rows share a scale, each
  * row has a copy. */
 typedef struct mgl_quantized_rows {
-    uint8_t
-        *codes;    /* (count, columns): int8 and int4: q + 2^(bits - 1), unsigned; e4m3: the bits */
-    float *scales; /* (count, groups): mgl_weight_format_groups; exact */
-    uint8_t *zeros; /* (count, groups): zero points, counted as the codes; NULL if the format has
-                     * none */
+    uint8_t *codes;  /* (count, columns): int8 and int4: q + 2^(bits - 1), unsigned; uint4 and e4m3:
+                      * the  bits */
+    float *scales;   /* (count, groups): mgl_weight_format_groups; exact */
+    uint8_t *zeros;  /* (count, groups): zero points, counted as the codes; NULL if the format has
+                      * none */
+    float *minimums; /* (count, groups); exact; NULL if the format has none */
 } mgl_quantized_rows;
 
 /* Reads rows [row, row + count) of a quantized tensor. Thread safe. Fails if the file has shrunk,

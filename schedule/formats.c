@@ -14,7 +14,8 @@
 int64_t mgl_tape_scale_bytes(mgl_weight_format format, int64_t columns)
 {
     const int64_t scales = mgl_tape_scale_groups(format, columns) * mgl_tape_scale_rows(format);
-    const int64_t each = (int64_t)mgl_dtype_size(format.scales) + (format.zeros ? 1 : 0);
+    const int64_t size = (int64_t)mgl_dtype_size(format.scales);
+    const int64_t each = size + (mgl_weight_format_has_minimums(format) ? size : format.zeros);
     return (scales * each + MGL_BLOCK_BYTES - 1) / MGL_BLOCK_BYTES * MGL_BLOCK_BYTES;
 }
 
@@ -52,6 +53,29 @@ int mgl_tape_zero(mgl_weight_format format, const void *scales, int64_t groups, 
 {
     return format.zeros ? ((const uint8_t *)scales)[zero_at(format, groups, group, row)]
                         : mgl_weight_code_zero(format.code);
+}
+
+/* Byte offset of a minimum in the scales. */
+static size_t minimum_at(mgl_weight_format format, int64_t groups, int64_t group, int row)
+{
+    return (size_t)(groups * mgl_tape_scale_rows(format) + scale_at(format, group, row)) *
+           mgl_dtype_size(format.scales);
+}
+
+float mgl_tape_minimum(mgl_weight_format format, const void *scales, int64_t groups, int64_t group,
+                       int row)
+{
+    float minimum;
+    mgl_convert(&minimum, MGL_F32, (const char *)scales + minimum_at(format, groups, group, row),
+                format.scales, 1);
+    return minimum;
+}
+
+void mgl_tape_put_minimum(mgl_weight_format format, void *scales, int64_t groups, int64_t group,
+                          int row, float minimum)
+{
+    mgl_convert((char *)scales + minimum_at(format, groups, group, row), format.scales, &minimum,
+                MGL_F32, 1);
 }
 
 void mgl_tape_put_scale(mgl_weight_format format, void *scales, int64_t group, int row, float scale)
@@ -129,5 +153,7 @@ void mgl_tape_decode(mgl_weight_format format, float *to, const void *from, cons
         if (inside && !factors)
             zero = mgl_tape_zero(format, scales, groups, group, row);
         to[i] = inside ? mgl_weight_code_number(format.code, codes[i], zero) * scale : 0;
+        if (inside && mgl_weight_format_has_minimums(format))
+            to[i] += mgl_tape_minimum(format, scales, groups, group, row);
     }
 }

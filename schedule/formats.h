@@ -1,10 +1,11 @@
 /*
  * The place of a weight format on the tape (schedule/tape.h). A row group of a segment is
  *
- *     [scales, then zero points, padded to whole blocks][its k blocks]
+ *     [scales, then zero points or minimums, padded to whole blocks][its k blocks]
  *
  * The scales of a row group are in the order of their groups, then of its rows: one for each row,
- * or one for all rows if rows share scales. The zero points, a byte each, have the same order.
+ * or one for all rows if rows share scales. The zero points, a byte each, and the minimums, of the
+ * dtype of the scales, have the same order.
  * Formats without scales, and formats with one scale for each row and no zero points, have no
  * scales on the tape: the latter are row factors, which multiply the outputs
  * (mgl_weight_format_has_factors).
@@ -39,7 +40,8 @@ static inline int mgl_weight_code_columns(mgl_weight_code code)
 /* Whether the scales are row factors: not on the tape, and multiplied with the outputs. */
 static inline bool mgl_weight_format_has_factors(mgl_weight_format format)
 {
-    return mgl_weight_format_is_scaled(format) && format.group == MGL_GROUP_ALL && !format.zeros;
+    return mgl_weight_format_is_scaled(format) && format.group == MGL_GROUP_ALL && !format.zeros &&
+           !mgl_weight_format_has_minimums(format);
 }
 
 /* Groups of a row of `columns` columns whose scales are on the tape. */
@@ -54,8 +56,8 @@ static inline int mgl_tape_scale_rows(mgl_weight_format format)
     return format.group_rows == 1 ? MGL_ROW_GROUP : 1;
 }
 
-/* Bytes of the scales and zero points of a row group of `columns` columns, padded to whole
- * blocks. */
+/* Bytes of the scales, zero points and minimums of a row group of `columns` columns, padded to
+ * whole blocks. */
 int64_t mgl_tape_scale_bytes(mgl_weight_format format, int64_t columns);
 /* Bytes of a row group of `columns` columns: scales, then blocks. */
 int64_t mgl_tape_group_bytes(mgl_weight_format format, int64_t columns);
@@ -65,12 +67,18 @@ int64_t mgl_tape_group_bytes(mgl_weight_format format, int64_t columns);
 float mgl_tape_scale(mgl_weight_format format, const void *scales, int64_t group, int row);
 int mgl_tape_zero(mgl_weight_format format, const void *scales, int64_t groups, int64_t group,
                   int row);
+/* The minimum of a row, for formats that have minimums. */
+float mgl_tape_minimum(mgl_weight_format format, const void *scales, int64_t groups, int64_t group,
+                       int row);
 /* Stores them. A row that shares its scale stores it for all rows. `scale` is exact in the format's
- * dtype of scales. */
+ * dtype of scales, and so is `minimum`. */
 void mgl_tape_put_scale(mgl_weight_format format, void *scales, int64_t group, int row,
                         float scale);
 void mgl_tape_put_zero(mgl_weight_format format, void *scales, int64_t groups, int64_t group,
                        int row, int zero);
+
+void mgl_tape_put_minimum(mgl_weight_format format, void *scales, int64_t groups, int64_t group,
+                          int row, float minimum);
 
 /* Packs `count` codes, one a byte, into a row of a block, and unpacks all codes of the row. Codes
  * after `count` are 0. */
@@ -84,9 +92,9 @@ void mgl_weight_code_encode(mgl_weight_code code, void *to, const void *from, mg
 void mgl_weight_code_decode(mgl_weight_code code, float *to, const void *from, size_t count);
 
 /* Decodes a row of a scaled block to MGL_FORMAT_COLUMNS or fewer floats, the columns of the block:
- * (code - zero) * scale, or code - zero if the scales are row factors. `scales`: of the row group;
- * `groups`: groups of the segment; `block`: index of the k block; `row`: in the row group. Columns
- * past the last group are 0. */
+ * (code - zero) * scale, code * scale + minimum, or code - zero if the scales are row factors.
+ * `scales`: of the row group; `groups`: groups of the segment; `block`: index of the k block;
+ * `row`: in the row group. Columns past the last group are 0. */
 void mgl_tape_decode(mgl_weight_format format, float *to, const void *from, const void *scales,
                      int64_t groups, int64_t block, int row);
 

@@ -84,7 +84,7 @@ struct stage {
 static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
 {
     size_t bytes = 0;
-    /* one more column: a row with one group has a scale and a zero point */
+    /* one more column: a row with one group has a scale and a zero point or a minimum */
     if (!mgl_mul((size_t)cols + 1, MGL_ROW_GROUP * sizeof(float), &bytes))
         return mgl_fail_memory(err, SIZE_MAX);
     size_t groups = bytes && bytes < STAGE_BYTES ? STAGE_BYTES / bytes : 1;
@@ -201,18 +201,19 @@ static void pack_groups(const mgl_program *program, const mgl_segment *segment, 
 
 /* ---- quantized tensors ----------------------------------------------------------------------- */
 
-/* Reads `count` rows of a quantized tensor into the stage: codes, then scales and zero points. */
+/* Reads `count` rows of a quantized tensor into the stage: codes, then scales, then zero points or
+ * minimums. */
 static mgl_status read_codes(const mgl_graph *graph, int source, int64_t row, int64_t count,
                              const struct stage *stage, mgl_quantized_rows *out, mgl_error *err)
 {
     const mgl_tensor *t = &graph->tensors[source];
-    const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
+    float *const scales = (float *)(void *)stage->converted;
+    float *const after = scales + count * mgl_weight_format_groups(t->quantized, t->cols);
     *out = (mgl_quantized_rows){.codes = (uint8_t *)stage->raw,
-                                .scales = (float *)(void *)stage->converted,
-                                .zeros = t->quantized.zeros
-                                             ? (uint8_t *)stage->converted +
-                                                   (size_t)(count * groups) * sizeof(float)
-                                             : NULL};
+                                .scales = scales,
+                                .zeros = t->quantized.zeros ? (uint8_t *)after : NULL,
+                                .minimums =
+                                    mgl_weight_format_has_minimums(t->quantized) ? after : NULL};
     return graph->read_codes(graph, source, row, count, out, err);
 }
 
@@ -237,6 +238,8 @@ static void pack_scaled_group(const mgl_program *program, const mgl_segment *seg
             mgl_tape_put_scale(format, to, g, r, rows->scales[i]);
             if (format.zeros)
                 mgl_tape_put_zero(format, to, groups, g, r, rows->zeros[i]);
+            if (rows->minimums)
+                mgl_tape_put_minimum(format, to, groups, g, r, rows->minimums[i]);
         }
         for (int64_t b = 0; b < blocks; b++) {
             const int64_t left = width - b * columns;

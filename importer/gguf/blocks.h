@@ -12,8 +12,9 @@ typedef struct mgl_gguf_blocks {
     const char *type; /* "Q8_0" */
     mgl_weight_format format;
     int weights, bytes; /* of a block */
-    /* Unpacks a block: `weights` codes, and a scale for each group. */
-    void (*unpack)(const uint8_t *block, uint8_t *codes, float *scales);
+    /* Unpacks a block: `weights` codes, and for each group a scale, and a minimum if the format has
+     * minimums. */
+    void (*unpack)(const uint8_t *block, uint8_t *codes, float *scales, float *minimums);
 } mgl_gguf_blocks;
 
 /* Returns the blocks of a type, or NULL: not supported. */
@@ -23,6 +24,6 @@ const mgl_gguf_blocks *mgl_gguf_find_blocks(const char *type);
 bool mgl_gguf_is_quantized(const char *type);
 
 /* The names of the supported types, for messages. */
-#define MGL_GGUF_SUPPORTED "F32, F16, BF16, Q8_0, Q6_K and Q4_0"
+#define MGL_GGUF_SUPPORTED "F32, F16, BF16, Q8_0, Q6_K, Q4_K, Q4_1 and Q4_0"
 
 #endif

@@ -156,7 +156,8 @@ static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quanti
     return MGL_OK;
 }
 
-/* Rejects scales that make a weight infinite or NaN. The largest code is 448, of e4m3. */
+/* Rejects scales, or minimums, that make a weight infinite or NaN. The largest code is 448, of
+ * e4m3. */
 static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                                int64_t count, const float *scales, mgl_error *err)
 {
@@ -281,10 +282,13 @@ static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized 
                                       (size_t)n * size, raw, err);
         for (int64_t i = 0; i < n && !status; i++)
             blocks->unpack(raw + (size_t)i * size, to->codes + (at + i) * blocks->weights,
-                           to->scales + (at + i) * groups);
+                           to->scales + (at + i) * groups,
+                           to->minimums ? to->minimums + (at + i) * groups : NULL);
     }
     mgl_free(raw);
-    return status ? status : check_scales(files, m, row, count, to->scales, err);
+    if (!status)
+        status = check_scales(files, m, row, count, to->scales, err);
+    return status || !to->minimums ? status : check_scales(files, m, row, count, to->minimums, err);
 }
 
 /* Reads stored rows [row, row + count). */
@@ -305,19 +309,21 @@ static mgl_quantized_rows rows_from(const mgl_quantized *m, const mgl_quantized_
                                     int64_t row)
 {
     return (mgl_quantized_rows){to->codes + row * m->columns, to->scales + row * m->groups,
-                                to->zeros ? to->zeros + row * m->groups : NULL};
+                                to->zeros ? to->zeros + row * m->groups : NULL,
+                                to->minimums ? to->minimums + row * m->groups : NULL};
 }
 
 static mgl_status allocate(const mgl_quantized *m, int64_t count, mgl_quantized_rows *out,
                            mgl_error *err)
 {
     const size_t codes = (size_t)(count * m->columns), groups = (size_t)(count * m->groups);
-    const size_t bytes = groups * sizeof(float) + codes + groups;
+    const size_t bytes = 2 * groups * sizeof(float) + codes + groups;
     float *memory = mgl_alloc(bytes);
     if (!memory)
         return mgl_fail_memory(err, bytes);
-    uint8_t *after = (uint8_t *)(memory + groups);
-    *out = (mgl_quantized_rows){after, memory, m->format.zeros ? after + codes : NULL};
+    uint8_t *after = (uint8_t *)(memory + 2 * groups);
+    *out = (mgl_quantized_rows){after, memory, m->format.zeros ? after + codes : NULL,
+                                mgl_weight_format_has_minimums(m->format) ? memory + groups : NULL};
     return MGL_OK;
 }
 
@@ -338,6 +344,8 @@ static mgl_status read_head(const mgl_safetensors *files, const mgl_quantized *m
         memcpy(a.scales, b.scales, (size_t)m->groups * sizeof *a.scales);
         if (a.zeros)
             memcpy(a.zeros, b.zeros, (size_t)m->groups);
+        if (a.minimums)
+            memcpy(a.minimums, b.minimums, (size_t)m->groups * sizeof *a.minimums);
     }
     mgl_free(head.scales);
     return status;
@@ -378,6 +386,9 @@ static void multiply(const mgl_quantized *m, const mgl_quantized_rows *row, cons
         if (m->format.code == MGL_CODE_E4M3)
             for (int64_t k = g * group; k < end; k++)
                 to[k] = numbers[row->codes[k]] * scale;
+        else if (row->minimums)
+            for (int64_t k = g * group; k < end; k++)
+                to[k] = (float)row->codes[k] * scale + row->minimums[g];
         else
             for (int64_t k = g * group; k < end; k++)
                 to[k] = (float)(row->codes[k] - zero) * scale;

@@ -65,7 +65,7 @@ bool mgl_text_read_format(mgl_text_parser *p, mgl_weight_format *out)
     }
     return mgl_scan_fail(p->scan, from, p->scan->at,
                          "no format has these scales: groups are multiples of %d up to %d, scales "
-                         "are f32, bf16 or f16, and e4m3 has no zero points",
+                         "are f32, bf16 or f16, and e4m3 and uint4 have no zero points",
                          MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP);
 }
 

@@ -11,6 +11,8 @@ START_TEST(names_and_numbers_stay)
     ck_assert_str_eq(mgl_weight_code_name((mgl_weight_code)0), "f32");
     ck_assert_str_eq(mgl_weight_code_name((mgl_weight_code)1), "bf16");
     ck_assert_str_eq(mgl_weight_code_name((mgl_weight_code)2), "f16");
+    ck_assert_str_eq(mgl_weight_code_name((mgl_weight_code)5), "e4m3");
+    ck_assert_str_eq(mgl_weight_code_name((mgl_weight_code)6), "uint4");
 }
 END_TEST
 

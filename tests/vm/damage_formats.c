@@ -51,6 +51,8 @@ void change_weight_format(schedule_text *t, uint64_t *random)
                                           "int4 group 32 bf16",
                                           "int4 group 32 f16 zeros",
                                           "int4 row f16",
+                                          "uint4 group 32 f16",
+                                          "uint4 row f16",
                                           "e4m3 row f32",
                                           "e4m3 block 16 32 f32"};
     const int i = draw_matrix(t, random);

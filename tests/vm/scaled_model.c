@@ -53,7 +53,9 @@ static float scale_of(const mgl_tensor *t, mgl_weight_format f, int tensor, int6
                       int64_t group)
 {
     const int64_t of = f.group_rows ? row / f.group_rows : 0;
-    const float steps = f.code == MGL_CODE_INT4 ? 7 : f.code == MGL_CODE_INT8 ? 127 : 448;
+    const float steps = f.code == MGL_CODE_INT4 || f.code == MGL_CODE_UINT4 ? 7
+                        : f.code == MGL_CODE_INT8                           ? 127
+                                                                            : 448;
     const float drawn =
         2.5f / sqrtf((float)t->cols) / steps * (0.9f + 0.02f * (float)draw(tensor, of, group));
     char stored[4];
@@ -68,6 +70,17 @@ static int zero_of(mgl_weight_format f, int tensor, int64_t row, int64_t group)
     const int64_t of = f.group_rows ? row / f.group_rows : 0;
     const int usual = mgl_weight_code_zero(f.code);
     return f.zeros ? usual + draw(tensor, of, group) % 5 - 2 : usual;
+}
+
+/* A minimum of uint4, exact in the format's dtype; 0 for other codes. */
+static float minimum_of(mgl_weight_format f, float scale, int64_t group)
+{
+    const float drawn = f.code == MGL_CODE_UINT4 ? -(7 + 0.1f * (float)(group % 5)) * scale : 0;
+    char stored[4];
+    float minimum;
+    mgl_convert(stored, f.scales, &drawn, MGL_F32, 1);
+    mgl_convert(&minimum, MGL_F32, stored, f.scales, 1);
+    return minimum;
 }
 
 /* The nearest e4m3 code. */
@@ -90,7 +103,7 @@ static int code_of(mgl_weight_format f, float weight, float scale, int zero)
 {
     if (f.code == MGL_CODE_E4M3)
         return nearest_e4m3(weight / scale);
-    const int most = 2 * mgl_weight_code_zero(f.code) - 1,
+    const int most = (1 << mgl_weight_code_get(f.code)->bits) - 1,
               code = (int)lrintf(weight / scale) + zero;
     return code < 0 ? 0 : code > most ? most : code;
 }
@@ -109,11 +122,14 @@ static mgl_status read_codes(const mgl_graph *graph, int tensor, int64_t row, in
             to->scales[r * groups + g] = scale_of(t, f, tensor, row + r, g);
             if (to->zeros)
                 to->zeros[r * groups + g] = (uint8_t)zero_of(f, tensor, row + r, g);
+            if (to->minimums)
+                to->minimums[r * groups + g] = minimum_of(f, to->scales[r * groups + g], g);
         }
         for (int64_t k = 0; k < t->cols; k++) {
             const int64_t g = f.group ? k / f.group : 0;
-            to->codes[r * t->cols + k] = (uint8_t)code_of(f, weights[k], to->scales[r * groups + g],
-                                                          zero_of(f, tensor, row + r, g));
+            const float scale = to->scales[r * groups + g];
+            to->codes[r * t->cols + k] = (uint8_t)code_of(f, weights[k] - minimum_of(f, scale, g),
+                                                          scale, zero_of(f, tensor, row + r, g));
         }
     }
     mgl_free(weights);
@@ -137,8 +153,11 @@ static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, 
         status = read_codes(graph, tensor, r, 1, &rows, err);
         for (int64_t k = 0; k < t->cols; k++) {
             const int64_t g = f.group ? k / f.group : 0;
-            *at++ = mgl_weight_code_number(f.code, rows.codes[k], zero_of(f, tensor, r, g)) *
-                    rows.scales[g];
+            *at = mgl_weight_code_number(f.code, rows.codes[k], zero_of(f, tensor, r, g)) *
+                  rows.scales[g];
+            if (f.code == MGL_CODE_UINT4)
+                *at += minimum_of(f, rows.scales[g], g);
+            at++;
         }
     }
     mgl_free(rows.codes);

@@ -130,6 +130,7 @@ static const damaged_recipe bases[] = {
     QUANTIZED(&two_heads, "3", 0, MGL_BF16, BY_ROW(E4M3, BF16)),
     QUANTIZED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 32, false)),
     QUANTIZED(&two_heads, "2", 6, MGL_F32, BY_GROUP(INT8, F16, 16, true)),
+    QUANTIZED(&two_heads, "3", 0, MGL_F32, BY_GROUP(UINT4, F16, 32, false)),
     QUANTIZED(&one_layer, "3", 6, MGL_F32, BY_ROW(INT8, BF16))};
 enum { BASES = sizeof bases / sizeof *bases };
 

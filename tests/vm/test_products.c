@@ -33,6 +33,10 @@ static const mgl_weight_format formats[] = {
     {.code = MGL_CODE_INT4, .scales = MGL_F32, .group_rows = 1},
     {.code = MGL_CODE_INT8, .scales = MGL_F32, .group = 1024, .group_rows = 1, .zeros = true},
     {.code = MGL_CODE_INT8, .scales = MGL_BF16, .group = 32, .group_rows = 32, .zeros = true},
+    {.code = MGL_CODE_UINT4, .scales = MGL_F16, .group = 32, .group_rows = 1},
+    {.code = MGL_CODE_UINT4, .scales = MGL_F32, .group = 48, .group_rows = 1},
+    {.code = MGL_CODE_UINT4, .scales = MGL_BF16, .group_rows = 1},
+    {.code = MGL_CODE_UINT4, .scales = MGL_F16, .group = 32, .group_rows = 32},
     {.code = MGL_CODE_E4M3, .scales = MGL_BF16, .group = 80, .group_rows = 1},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32},
@@ -117,9 +121,11 @@ static struct problem make_zeros(mgl_weight_format format, int64_t outputs, int6
     int64_t columns = 512 / bits;
     struct problem p = {.outputs = outputs, .inputs = inputs, .rows = rows};
     int64_t blocks = (inputs + columns - 1) / columns;
-    const bool on_tape = bits < 16 && (format.group > 0 || format.zeros);
+    const bool minimums = format.code == MGL_CODE_UINT4;
+    const bool on_tape = bits < 16 && (format.group > 0 || format.zeros || minimums);
     p.groups = !on_tape ? 0 : format.group ? (inputs + format.group - 1) / format.group : 1;
-    const int64_t each = (int64_t)mgl_dtype_size(format.scales) + format.zeros;
+    const int64_t size = (int64_t)mgl_dtype_size(format.scales);
+    const int64_t each = size + (minimums ? size : format.zeros);
     p.scale_bytes = (p.groups * (format.group_rows == 1 ? 8 : 1) * each + 511) / 512 * 512;
     size_t stride = (size_t)blocks * MGL_BLOCK_BYTES + (size_t)p.scale_bytes;
     p.width = blocks * columns;
@@ -153,8 +159,9 @@ static float number_of(mgl_weight_code code, int bits, int zero)
     return bits & 128 ? -magnitude : magnitude;
 }
 
-/* Sets scale and zero point of a group of a row. Rows that share them get those of the first. */
-static float set_scale(struct problem *p, int64_t row, int64_t group, int *zero)
+/* Sets scale, zero point and minimum of a group of a row. Rows that share them get those of the
+ * first. */
+static float set_scale(struct problem *p, int64_t row, int64_t group, int *zero, float *minimum)
 {
     const mgl_weight_format f = p->w.format;
     const int64_t of = f.group_rows == 1 ? row : row / 8 * 8;
@@ -162,11 +169,18 @@ static float set_scale(struct problem *p, int64_t row, int64_t group, int *zero)
     const float drawn = 0.01f * (2 + value_of(5, of * 1000 + group));
     char *scales = p->tape + row / 8 * (int64_t)p->w.group_stride;
     float scale = 1;
-    *zero = bits_of(p) == 4 ? 8 : 128;
+    *zero = f.code == MGL_CODE_UINT4 ? 0 : bits_of(p) == 4 ? 8 : 128;
+    *minimum = 0;
     if (p->groups == 0)
         return scale;
     mgl_convert(scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, &drawn, MGL_F32, 1);
     mgl_convert(&scale, MGL_F32, scales + at * (int64_t)mgl_dtype_size(f.scales), f.scales, 1);
+    if (f.code == MGL_CODE_UINT4) {
+        const float low = -8.3f * drawn;
+        char *to = scales + (p->groups * rows + at) * (int64_t)mgl_dtype_size(f.scales);
+        mgl_convert(to, f.scales, &low, MGL_F32, 1);
+        mgl_convert(minimum, MGL_F32, to, f.scales, 1);
+    }
     if (f.zeros) {
         *zero = (int)(of * 7 + group * 3) % (1 << bits_of(p));
         scales[p->groups * rows * (int64_t)mgl_dtype_size(f.scales) + at] = (char)*zero;
@@ -184,7 +198,8 @@ static void set_scaled(struct problem *p)
         for (int64_t k = 0; k < p->inputs; k++) {
             const int64_t group = f.group ? k / f.group : 0;
             int zero, in = (int)(k % columns), j = in / 32, q = in / 8 % 4, i = in % 8, nibble = 0;
-            const float scale = set_scale(p, row, group, &zero);
+            float minimum;
+            const float scale = set_scale(p, row, group, &zero, &minimum);
             int code = (int)((value_of(1, row * p->inputs + k) + 1) / 2 * (float)(1 << bits_of(p)));
             if (f.code == MGL_CODE_E4M3 && (code & 127) == 127)
                 code ^= 1; /* no NaN */
@@ -196,6 +211,8 @@ static void set_scaled(struct problem *p)
             else
                 at[16 * q + 4 * j + nibble / 2] |= (unsigned char)(code << nibble % 2 * 4);
             p->weights[row * p->width + k] = number_of(f.code, code, zero) * scale;
+            if (f.code == MGL_CODE_UINT4)
+                p->weights[row * p->width + k] += minimum;
         }
 }
 

@@ -20,6 +20,8 @@ static const mgl_weight_format formats[] = {
     {.code = MGL_CODE_INT4, .scales = MGL_BF16, .group = 64, .group_rows = 1},
     {.code = MGL_CODE_INT4, .scales = MGL_F16, .group = 128, .group_rows = 1, .zeros = true},
     {.code = MGL_CODE_INT4, .scales = MGL_F16, .group_rows = 1, .zeros = true},
+    {.code = MGL_CODE_UINT4, .scales = MGL_F16, .group = 32, .group_rows = 1},
+    {.code = MGL_CODE_UINT4, .scales = MGL_F32, .group_rows = 1},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32, .group = 128, .group_rows = 128},
     {.code = MGL_CODE_E4M3, .scales = MGL_BF16, .group_rows = 1},
     {.code = MGL_CODE_E4M3, .scales = MGL_F32},

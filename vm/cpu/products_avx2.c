@@ -127,13 +127,14 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
 {
     const char *quarter = row + step % 2 * 32 + part * 16;
     (void)table;
-    const vector number =
-        code == MGL_CODE_E4M3
-            ? load_e4m3(row, step, part)
-            : _mm256_sub_ps(code == MGL_CODE_INT4 ? load_int4(quarter + step / 2 * 4)
-                                                  : load_bytes(quarter + step / 2 * 8),
-                            spread(group->zero[i]));
-    return _mm256_mul_ps(number, spread(group->scale[i]));
+    const vector number = code == MGL_CODE_E4M3
+                              ? load_e4m3(row, step, part)
+                              : _mm256_sub_ps(is_nibble(code) ? load_int4(quarter + step / 2 * 4)
+                                                              : load_bytes(quarter + step / 2 * 8),
+                                              code == MGL_CODE_UINT4 ? spread(MGL_BYTE_BASE)
+                                                                     : spread(group->zero[i]));
+    const vector product = _mm256_mul_ps(number, spread(group->scale[i]));
+    return code == MGL_CODE_UINT4 ? _mm256_add_ps(product, spread(group->zero[i])) : product;
 }
 
 static inline float add_one(const vector *sums)

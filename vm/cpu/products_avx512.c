@@ -21,7 +21,7 @@ static inline bool is_scaled_code(mgl_weight_code code)
  * vectors of nibbles for each weight row, and two rows of scaled codes have as many scales. */
 static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
-    const bool few = code == MGL_CODE_INT4 || (rows == 1) != is_scaled_code(code);
+    const bool few = is_nibble(code) || (rows == 1) != is_scaled_code(code);
     return (struct tile){.weights = few ? 4 : 8, .parts = 1, .rows = rows};
 }
 
@@ -85,9 +85,12 @@ struct table {
 
 static inline struct table table_of(mgl_weight_code code, const struct scale_group *group, int i)
 {
-    if (code != MGL_CODE_INT4)
+    if (!is_nibble(code))
         return (struct table){zero()};
     const vector codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    if (code == MGL_CODE_UINT4)
+        return (struct table){
+            _mm512_add_ps(_mm512_mul_ps(codes, spread(group->scale[i])), spread(group->zero[i]))};
     const vector numbers =
         _mm512_sub_ps(_mm512_add_ps(codes, spread(MGL_BYTE_BASE)), spread(group->zero[i]));
     return (struct table){_mm512_mul_ps(numbers, spread(group->scale[i]))};
@@ -151,7 +154,7 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
                                  struct table table, const struct scale_group *group, int i)
 {
     (void)part;
-    if (code == MGL_CODE_INT4)
+    if (is_nibble(code))
         return _mm512_permutexvar_ps(load_int4(row, step), table.weights);
     const vector number = code == MGL_CODE_E4M3
                               ? load_e4m3(row, step)

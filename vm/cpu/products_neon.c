@@ -129,10 +129,11 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
     const vector number =
         code == MGL_CODE_E4M3
             ? load_e4m3(quarter + step / 2 * 8, part % 2)
-            : vsubq_f32(code == MGL_CODE_INT4 ? load_int4(quarter + step / 2 * 4, part % 2)
-                                              : load_half(quarter + step / 2 * 8, part % 2),
-                        vdupq_n_f32(group->zero[i]));
-    return vmulq_f32(number, vdupq_n_f32(group->scale[i]));
+            : vsubq_f32(is_nibble(code) ? load_int4(quarter + step / 2 * 4, part % 2)
+                                        : load_half(quarter + step / 2 * 8, part % 2),
+                        vdupq_n_f32(code == MGL_CODE_UINT4 ? MGL_BYTE_BASE : group->zero[i]));
+    const vector product = vmulq_f32(number, vdupq_n_f32(group->scale[i]));
+    return code == MGL_CODE_UINT4 ? vaddq_f32(product, vdupq_n_f32(group->zero[i])) : product;
 }
 
 /* Adds the partial sums of an output that are 8 apart, then 4 apart. */

@@ -1,8 +1,9 @@
 /*
- * Scales of the vector sets (products_vector.h). The scales and zero points of a run are converted
- * to f32 once. A pass over the run then prepares those of its rows where a group of columns begins.
- * A weight is (code - zero) * scale, rounded once, in every set. products_vector.h includes this
- * file after its constants.
+ * Scales of the vector sets (products_vector.h). The scales, zero points and minimums of a run are
+ * converted to f32 once. A pass over the run then prepares those of its rows where a group of
+ * columns begins. A weight is (code - zero) * scale, rounded once, or code * scale + minimum, with
+ * the product and the sum rounded, in every set. products_vector.h includes this file after its
+ * constants.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_SCALED_H
 #define MGL_VM_CPU_PRODUCTS_SCALED_H
@@ -23,6 +24,9 @@ enum {
     /* Groups of a run, which may begin and end inside one. */
     RUN_GROUPS = MGL_TAPE_RUN * MGL_FORMAT_COLUMNS / MGL_GROUP_UNIT + 1
 };
+
+/* What each scale has beside it. */
+enum beside { NOTHING, ZEROS, MINIMUMS };
 
 /* The scales and zero points of the groups of columns of a run. */
 struct scales {
@@ -52,7 +56,8 @@ ALWAYS_INLINE void store_rows(float *to, const vector *values, bool shared)
 /* Converts the scales and zero points of the groups [lo, hi). Columns past the last group, where x
  * is zero, have its scales. A vector may reach into the next row of `to`, which is stored later. */
 ALWAYS_INLINE void convert_groups(const mgl_matrix *w, const char *scales, mgl_dtype dtype,
-                                  bool zeros, int64_t lo, int64_t hi, struct scale_group *to)
+                                  enum beside beside, int64_t lo, int64_t hi,
+                                  struct scale_group *to)
 {
     const int64_t size = dtype == MGL_F32 ? sizeof(float) : sizeof(uint16_t);
     const int64_t rows = mgl_tape_scale_rows(w->format);
@@ -67,8 +72,10 @@ ALWAYS_INLINE void convert_groups(const mgl_matrix *w, const char *scales, mgl_d
 #pragma GCC unroll 16
         for (int i = 0; i < GROUP; i += LANES)
             values[i / LANES] =
-                zeros ? load_bytes(scales + w->groups * rows * size + at + i) : base;
-        store_rows(to->zero, values, rows == 1 && zeros);
+                beside == MINIMUMS ? load_scales(scales + (w->groups * rows + at + i) * size, dtype)
+                : beside == ZEROS  ? load_bytes(scales + w->groups * rows * size + at + i)
+                                   : base;
+        store_rows(to->zero, values, rows == 1 && beside != NOTHING);
     }
 }
 
@@ -76,18 +83,24 @@ ALWAYS_INLINE void convert_groups(const mgl_matrix *w, const char *scales, mgl_d
 ALWAYS_INLINE void convert_dtype(const mgl_matrix *w, const char *scales, mgl_dtype dtype,
                                  int64_t lo, int64_t hi, struct scale_group *to)
 {
-    if (w->format.zeros)
-        convert_groups(w, scales, dtype, true, lo, hi, to);
+    if (mgl_weight_format_has_minimums(w->format))
+        convert_groups(w, scales, dtype, MINIMUMS, lo, hi, to);
+    else if (w->format.zeros)
+        convert_groups(w, scales, dtype, ZEROS, lo, hi, to);
     else
-        convert_groups(w, scales, dtype, false, lo, hi, to);
+        convert_groups(w, scales, dtype, NOTHING, lo, hi, to);
 }
 
-/* Prefetches the scales of the groups [lo, hi), but not their few zero points. */
+/* Prefetches the scales and minimums of the groups [lo, hi), but not their few zero points. */
 ALWAYS_INLINE void ask_scales(const mgl_matrix *w, const char *scales, int64_t lo, int64_t hi)
 {
     const int64_t each = mgl_tape_scale_rows(w->format) * (int64_t)mgl_dtype_size(w->format.scales);
+    const char *const minimums = scales + w->groups * each;
     for (int64_t at = lo * each; at < hi * each; at += MGL_BLOCK_ROW_BYTES)
         __builtin_prefetch(scales + at, 0, 3);
+    for (int64_t at = lo * each; mgl_weight_format_has_minimums(w->format) && at < hi * each;
+         at += MGL_BLOCK_ROW_BYTES)
+        __builtin_prefetch(minimums + at, 0, 3);
 }
 
 /* Converts the scales of the columns [lo, hi) of the row group at `group`, and prefetches those of

@@ -35,12 +35,18 @@ struct tile {
 #define MGL_BYTE_BASE 0x1p23f
 
 /* The scales of a group of columns, times unit_of(code) (products_scaled.h), and its zero points,
- * plus MGL_BYTE_BASE. */
+ * plus MGL_BYTE_BASE; or its minimums in place of the zero points. */
 struct scale_group {
     float scale[MGL_ROW_GROUP], zero[MGL_ROW_GROUP];
 };
 
 /* For functions with arguments that must be compile-time constants. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Whether codes have 4 bits, which all formats place alike. */
+ALWAYS_INLINE bool is_nibble(mgl_weight_code code)
+{
+    return code == MGL_CODE_INT4 || code == MGL_CODE_UINT4;
+}
 
 #endif

@@ -50,6 +50,8 @@ static const struct {
     {"Q8_0", "int8 group 32 f16", MGL_F32},
     {"Q4_0", "int4 group 32 f16", MGL_F32},
     {"Q6_K", "int8 group 16 f32", MGL_F32},
+    {"Q4_1", "uint4 group 32 f16", MGL_F32},
+    {"Q4_K", "uint4 group 32 f32", MGL_F32},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -183,7 +185,7 @@ END_TEST
 /* A compiled file gives the tokens of the GGUF file, and has its tokenizer. */
 START_TEST(test_compiled)
 {
-    static const char *const compiled[] = {"BF16", "Q8_0"};
+    static const char *const compiled[] = {"BF16", "Q8_0", "Q4_1"};
     int32_t wanted[TOKENS], got[TOKENS];
     char mega[80];
     mgl_tokenizer *tokenizer = NULL;
@@ -316,7 +318,7 @@ int main(void)
     tcase_add_loop_test(tests, test_weights, 0, TYPES);
     tcase_add_test(tests, test_mixed_types);
     tcase_add_loop_test(tests, test_replies, 0, 2);
-    tcase_add_loop_test(tests, test_compiled, 0, 2);
+    tcase_add_loop_test(tests, test_compiled, 0, 3);
     tcase_add_test(tests, test_tokenizer);
     tcase_add_test(tests, test_chat_template);
     tcase_add_test(tests, test_pieces);
