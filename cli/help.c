@@ -10,7 +10,7 @@ enum { HELP_COLUMN = 24, WRAP_COLUMNS = 90 };
 
 const char mgl_cli_title[] = "a reply of a Llama-family language model in one kernel launch";
 const char mgl_cli_model_text[] =
-    "MODEL is a folder in Hugging Face layout, a compiled .mega file, or org/name or "
+    "MODEL is a folder in Hugging Face layout, a .gguf file, a compiled .mega file, or org/name or "
     "org/name@revision in the local Hugging Face cache. Nothing is downloaded.";
 const char mgl_cli_file_text[] = "A file that is read may be -, which is standard input. 'run' "
                                  "reads its prompt from standard input if no flag gives a prompt.";

@@ -72,7 +72,8 @@ static const struct {
     {"create", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"build", "'megalith compile MODEL -o F.mega' makes one file of a model"},
     {"export", "'megalith compile MODEL -o F.mega' makes one file of a model"},
-    {"convert", "models are read in Hugging Face layout, without a conversion; 'megalith info "
+    {"convert", "models are read in Hugging Face layout and as GGUF files, without a conversion; "
+                "'megalith info "
                 "MODEL' says whether one is supported"},
     {"perplexity", "'megalith eval MODEL --file FILE' prints the perplexity"},
     {"ppl", "'megalith eval MODEL --file FILE' prints the perplexity"},

@@ -101,7 +101,7 @@ typedef struct mgl_tokenizer mgl_tokenizer;
 typedef struct mgl_detokenizer mgl_detokenizer; /* streaming state: whole UTF-8 characters only */
 
 /* Opens a tokenizer: a folder with tokenizer.json and its related files, the file tokenizer.json
- * alone, or a compiled model. */
+ * alone, a GGUF file, or a compiled model. */
 MGL_API mgl_status mgl_tokenizer_open(const char *path, mgl_tokenizer **out, mgl_error *err);
 MGL_API void mgl_tokenizer_close(mgl_tokenizer *tokenizer); /* NULL is fine */
 
@@ -324,14 +324,15 @@ typedef struct mgl_model_facts {
 } mgl_model_facts;
 
 /* Imports, lowers, validates and loads the checkpoint at `path`: a folder in Hugging Face layout,
- * or org/name or org/name@revision in the local Hugging Face cache (HF_HUB_CACHE, HF_HOME or
- * ~/.cache). NULL `options`: the defaults. Release *out with mgl_model_close. A compiled model is
- * not lowered again: a config, a schedule, another dtype, or a larger capacity than its own is
- * MGL_USAGE. A smaller capacity limits the positions of replies. Without config and schedule, a
- * tuned entry for the model, device, number of sequences and capacity replaces the defaults.
- * Entries are in XDG_DATA_HOME/megalith/tuned, else ~/.local/share, and in the library. An entry
- * changes speed, and maybe the order of sums and thus the last bits of logits. An unusable entry is
- * skipped. A GPU's compiled kernel is cached in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else
+ * a GGUF file, or org/name or org/name@revision in the local Hugging Face cache (HF_HUB_CACHE,
+ * HF_HOME or ~/.cache). NULL `options`: the defaults. Release *out with mgl_model_close. A compiled
+ * model is not lowered again: a config, a schedule, another dtype, or a larger capacity than its
+ * own is MGL_USAGE. A smaller capacity limits the positions of replies. Without config and
+ * schedule, a tuned entry for the model, device, number of sequences and capacity replaces the
+ * defaults. Entries are in XDG_DATA_HOME/megalith/tuned, else ~/.local/share, and in the library.
+ * An entry changes speed, and maybe the order of sums and thus the last bits of logits. An unusable
+ * entry is skipped. A GPU's compiled kernel is cached in MEGALITH_CACHE, else
+ * XDG_CACHE_HOME/megalith, else
  * ~/.cache/megalith. MGL_REJECTED: the validator rejects the schedule; nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);
