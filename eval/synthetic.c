@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
+#include "importer/gguf/container.h"
 #include "importer/layout.h"
 #include "importer/mega.h"
 
@@ -178,12 +179,25 @@ static mgl_status read_folder(const char *folder, mgl_config *out, mgl_error *er
     return status;
 }
 
+/* Rejects a GGUF file, which has no config.json of its own. */
+static mgl_status check_not_gguf(const char *path, mgl_error *err)
+{
+    bool is_gguf;
+    mgl_status status = mgl_gguf_stands(path, &is_gguf, err);
+    return status || !is_gguf ? status
+                              : mgl_fail(err, MGL_BAD_INPUT, path,
+                                         "is a GGUF file, whose shape is not read here; give the "
+                                         "model in Hugging Face layout, or its config.json");
+}
+
 mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err)
 {
     struct stat about;
     char *found = NULL;
     const bool is_file = !stat(path, &about) && S_ISREG(about.st_mode);
     mgl_status status = is_file ? MGL_OK : mgl_model_find(path, &found, err);
+    if (!status)
+        status = check_not_gguf(is_file ? path : found, err);
     if (!status)
         status = is_file ? read_config_file(path, out, err) : read_folder(found, out, err);
     if (!status && out->tied)

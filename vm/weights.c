@@ -15,14 +15,29 @@ int mgl_weights_parts(const mgl_program *program)
     return program->queue_count + program->buffer_count;
 }
 
+/* Whether a segment's tensor decodes to the numbers of a table: it is the same tensor, or, as the
+ * head of a tied quantized model, the same tensor of the checkpoint with its scales on the tape,
+ * while the table has the decoded numbers in f32. */
+static bool has_numbers(const mgl_program_tensor *of_segment, const mgl_program_tensor *of_table,
+                        mgl_dtype table)
+{
+    if (of_segment == of_table)
+        return mgl_weight_format_is(of_table->format, table);
+    return table == MGL_F32 && mgl_weight_format_is(of_table->format, MGL_F32) &&
+           mgl_weight_format_is_scaled(of_segment->format) &&
+           !mgl_weight_format_has_factors(of_segment->format) &&
+           of_segment->rows == of_table->rows && of_segment->cols == of_table->cols &&
+           !strcmp(of_segment->checkpoint, of_table->checkpoint);
+}
+
 bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment,
                           const mgl_buffer *table)
 {
-    return table->source == MGL_SOURCE_TENSOR && segment->tensor == table->tensor &&
-           segment->row_lo >= 0 && segment->row_lo < segment->row_hi &&
-           segment->layout == MGL_LAYOUT_G8 && segment->col_lo == 0 &&
-           segment->col_hi == program->tensors[table->tensor].cols &&
-           mgl_weight_format_is(program->tensors[table->tensor].format, table->dtype);
+    return table->source == MGL_SOURCE_TENSOR && segment->tensor >= 0 && segment->row_lo >= 0 &&
+           segment->row_lo < segment->row_hi && segment->layout == MGL_LAYOUT_G8 &&
+           segment->col_lo == 0 && segment->col_hi == program->tensors[table->tensor].cols &&
+           has_numbers(&program->tensors[segment->tensor], &program->tensors[table->tensor],
+                       table->dtype);
 }
 
 /* Whether the tapes hold as many rows of a table's tensor as the table has: a necessary condition

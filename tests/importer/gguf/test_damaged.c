@@ -411,7 +411,7 @@ static const struct {
     {"rope-part", {.skip_key = "llama.rope.dimension_count", .more = rope_part}, false, "llama.rope.dimension_count: rope on a part of each head cannot be represented"},
     {"rope-type", {.more = rope_type}, false, "unsupported scaling of rope: llama.rope.scaling.type = \"longrope\""},
     {"rope-factors", {.more = rope_factors}, false, "tensor rope_freqs.weight: must be 32 numbers of type F32"},
-    {"values", {.more = values}, false, "llama.attention.value_length: must equal attention.key_length"},
+    {"values", {.skip_key = "llama.attention.value_length", .more = values}, false, "llama.attention.value_length: must equal attention.key_length"},
     {"encoder", {.more = encoder}, false, "llama.attention.causal: attention to later tokens"},
     {"type-of-matrices", {.matrices = "Q5_0", .table = "F16"}, false, "blk.0.attn_q.weight: weights of the type Q5_0 are not supported; supported: F32"},
     {"type-of-head", {.more = head_type}, false, "output.weight: weights of the type Q5_0 are not supported"},

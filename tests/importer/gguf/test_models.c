@@ -9,6 +9,8 @@
 #include "tests/importer/gguf/writer.h"
 #include "tests/scratch.h"
 
+#include <math.h>
+
 #define TALES MGL_SOURCE_DIR "/tests/models/tales-5m"
 
 static char scratch[] = "/tmp/megalith-gguf-XXXXXX";
@@ -142,6 +144,76 @@ START_TEST(test_mixed_types)
 }
 END_TEST
 
+#define MODELS MGL_SOURCE_DIR "/tests/models/"
+
+static void linear_rope(gguf_writer *w)
+{
+    gguf_key_text(w, "llama.rope.scaling.type", "linear");
+    gguf_key_f32(w, "llama.rope.scaling.factor", 2);
+}
+
+static const gguf_model families[] = {
+    {.folder = MODELS "qwen2", .architecture = "qwen2", .matrices = "BF16", .theta = 1e6f},
+    {.folder = MODELS "qwen3", .architecture = "qwen3", .matrices = "BF16", .theta = 1e6f},
+    {.folder = MODELS "mistral", .matrices = "F32", .theta = 1e6f},
+    {.folder = MODELS "llama-linear-rope", .matrices = "F16", .more = linear_rope},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* Other architectures, biases, norms of q and k, untied heads, and linear rope. */
+START_TEST(test_families)
+{
+    gguf_model model = families[_i];
+    model.no_tokenizer = true;
+    write_model(&model);
+    mgl_checkpoint *folder = import(model.folder), *file = import(path);
+    const mgl_graph *a = folder->graph, *b = file->graph;
+    ck_assert_int_eq(a->tensor_count, b->tensor_count);
+    ck_assert_int_eq(a->node_count, b->node_count);
+    ck_assert_int_eq(a->tied, b->tied);
+    ck_assert_int_eq(a->max_positions, b->max_positions);
+    ck_assert(mgl_geometry_equal(&a->geometry, &b->geometry));
+    ck_assert(!memcmp(a->inv_freq, b->inv_freq, (size_t)a->geometry.head_dim / 2 * 4));
+    for (int i = 0; i < a->tensor_count; i++) {
+        ck_assert_str_eq(a->tensors[i].name, b->tensors[i].name);
+        check_tensor(b, a, i, model.matrices);
+    }
+    mgl_checkpoint_close(folder);
+    mgl_checkpoint_close(file);
+}
+END_TEST
+
+static float rope_factors[16];
+
+static void put_factors(gguf_writer *w)
+{
+    gguf_tensor(w, "rope_freqs.weight", 0, 0, 16, rope_factors, sizeof rope_factors);
+}
+
+/* Llama 3.1: the factors divide the frequencies. */
+START_TEST(test_rope_factors)
+{
+    gguf_model model = {.folder = MODELS "llama3-rope",
+                        .matrices = "BF16",
+                        .theta = 500000,
+                        .no_tokenizer = true,
+                        .more = put_factors};
+    mgl_checkpoint *folder = import(model.folder);
+    for (int i = 0; i < 16; i++)
+        rope_factors[i] = (float)(pow(500000, -i / 16.0) / (double)folder->graph->inv_freq[i]);
+    write_model(&model);
+    mgl_checkpoint *file = import(path);
+    for (int64_t capacity = 64; capacity <= 512; capacity *= 8) {
+        const float *frequencies = mgl_graph_frequencies(file->graph, capacity);
+        for (int i = 0; i < 16; i++)
+            ck_assert_float_eq_tol(frequencies[i] / folder->graph->inv_freq[i], 1, 1e-6f);
+    }
+    ck_assert_float_eq(file->graph->rope_scale, 1);
+    mgl_checkpoint_close(folder);
+    mgl_checkpoint_close(file);
+}
+END_TEST
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 enum { TOKENS = 40 };
@@ -200,6 +272,23 @@ START_TEST(test_compiled)
     ck_assert_msg(mgl_tokenizer_open(mega, &tokenizer, &err) == MGL_OK, "%s", err.message);
     mgl_tokenizer_close(tokenizer);
     ck_assert_int_eq(mgl_model_compile(path, &options, path, NULL, &err), MGL_BAD_INPUT);
+}
+END_TEST
+
+/* The table of a tied quantized model is gathered from the tape of the head: it is not decoded to
+ * f32 in memory. */
+START_TEST(test_memory)
+{
+    const mgl_open_options options = {.size = sizeof options, .device = "cpu", .capacity = 64};
+    mgl_model_facts facts = {.size = sizeof facts};
+    mgl_model *model = NULL;
+    write_model(&(gguf_model){.folder = TALES, .matrices = "Q8_0"});
+    mgl_checkpoint *file = import(path);
+    ck_assert_int_eq(mgl_model_open(path, &options, &model, &err), MGL_OK);
+    ck_assert_int_eq(mgl_model_get_facts(model, &facts, &err), MGL_OK);
+    ck_assert_uint_le(facts.memory_bytes, file->bytes * 115 / 100);
+    mgl_model_close(model);
+    mgl_checkpoint_close(file);
 }
 END_TEST
 
@@ -317,8 +406,11 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, test_weights, 0, TYPES);
     tcase_add_test(tests, test_mixed_types);
+    tcase_add_loop_test(tests, test_families, 0, FAMILIES);
+    tcase_add_test(tests, test_rope_factors);
     tcase_add_loop_test(tests, test_replies, 0, 2);
     tcase_add_loop_test(tests, test_compiled, 0, 3);
+    tcase_add_test(tests, test_memory);
     tcase_add_test(tests, test_tokenizer);
     tcase_add_test(tests, test_chat_template);
     tcase_add_test(tests, test_pieces);

@@ -286,10 +286,11 @@ static void translate(const char *name, char to[96])
 {
     static const struct {
         const char *from, *to;
-    } parts[] = {{"self_attn.q_proj", "attn_q"},   {"self_attn.k_proj", "attn_k"},
-                 {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"},
-                 {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"},
-                 {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
+    } parts[] = {{"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+                 {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
+                 {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
+                 {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
+                 {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
                  {"mlp.down_proj", "ffn_down"}};
     int layer, used = 0;
     if (!strcmp(name, "model.embed_tokens.weight"))
@@ -421,12 +422,14 @@ static void put_config(gguf_writer *w, const gguf_model *model, const mgl_graph 
     put_u32(w, model, "attention.head_count_kv", g->kv_heads);
     put_u32(w, model, "context_length", graph->max_positions);
     put_u32(w, model, "rope.dimension_count", g->head_dim);
+    put_u32(w, model, "attention.key_length", g->head_dim);
+    put_u32(w, model, "attention.value_length", g->head_dim);
     put_u32(w, model, "vocab_size", g->vocab);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", name);
     if (!model->skip_key || strcmp(model->skip_key, key) != 0)
         gguf_key_f32(w, key, g->eps);
     snprintf(key, sizeof key, "%s.rope.freq_base", name);
-    gguf_key_f32(w, key, 10000);
+    gguf_key_f32(w, key, model->theta > 0 ? model->theta : 10000);
 }
 
 bool gguf_write_model(const gguf_model *model, const char *path)

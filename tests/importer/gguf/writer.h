@@ -54,13 +54,14 @@ void gguf_quantize(const gguf_block *type, const float *weights, size_t count, u
 
 /* A model as a GGUF file. */
 typedef struct gguf_model {
-    const char *folder;                     /* in Hugging Face layout, of the family llama */
+    const char *folder;                     /* in Hugging Face layout */
     const char *architecture;               /* NULL: llama, whose q and k are permuted */
     const char *matrices;                   /* type of matrices in layers */
     const char *table;                      /* type of the embedding table; NULL: as matrices */
     const char *down;                       /* type of mlp.down_proj; NULL: as matrices */
     const char *skip_key;                   /* a key that is left out */
     const char *replace_key, *replace_text; /* a text key with another value */
+    float theta;                            /* 0: 10,000 */
     bool no_tokenizer;
     void (*more)(gguf_writer *w); /* adds keys and tensors */
 } gguf_model;
