@@ -488,6 +488,7 @@ static mgl_status read_model(mgl_checkpoint *checkpoint, mgl_error *err)
     mgl_status status = mgl_model_files_open(checkpoint->folder, &files, err);
     if (!status)
         status = read_files(checkpoint, &files, err);
+    checkpoint->gguf = files.gguf != NULL;
     mgl_model_files_close(&files);
     return status;
 }

@@ -31,7 +31,8 @@ typedef struct mgl_checkpoint {
     uint64_t bytes;            /* of those tensors, as stored; a quantized one with its scales and
                                 * zero points */
     int quantized;             /* quantized tensors of the graph */
-    int files;                 /* safetensors files; 0: a compiled model */
+    int files;                 /* safetensors files, or the GGUF file; 0: a compiled model */
+    bool gguf;                 /* a GGUF file */
     int ignored;               /* stored tensors that the model does not use, of harmless kinds:
                                 * precomputed rope frequencies, the head of a tied model, the
                                 * vision part of a wrapper, scales of activations */

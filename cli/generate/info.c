@@ -48,10 +48,14 @@ static mgl_status find_chat_end(const mgl_checkpoint *checkpoint, chat_end *out,
     return MGL_OK;
 }
 
-/* Calls `put` for each file that contains an end token. */
-static void put_sources(unsigned char sources, bool chat, void (*put)(void *to, const char *file),
-                        void *to)
+/* Calls `put` for each file that contains an end token, or for the metadata of a GGUF file. */
+static void put_sources(const mgl_checkpoint *checkpoint, unsigned char sources, bool chat,
+                        void (*put)(void *to, const char *file), void *to)
 {
+    if (checkpoint->gguf) {
+        put(to, "metadata");
+        return;
+    }
     if (sources & MGL_END_OF_GENERATION)
         put(to, "generation_config.json");
     if (sources & MGL_END_OF_CONFIG)
@@ -66,11 +70,12 @@ static void print_source(void *first, const char *file)
     *(bool *)first = false;
 }
 
-static void print_end(int32_t id, unsigned char sources, bool chat, bool *any)
+static void print_end(const mgl_checkpoint *checkpoint, int32_t id, unsigned char sources,
+                      bool chat, bool *any)
 {
     bool first = true;
     mgl_cli_printf("%s%d", *any ? "; " : "", (int)id);
-    put_sources(sources, chat, print_source, &first);
+    put_sources(checkpoint, sources, chat, print_source, &first);
     mgl_cli_put(sources ? ")" : ", in chats only)");
     *any = true;
 }
@@ -85,7 +90,7 @@ static void print_beyond(const mgl_checkpoint *checkpoint, int32_t id, unsigned 
                          bool chat)
 {
     bool any = true;
-    print_end(id, sources, chat, &any);
+    print_end(checkpoint, id, sources, chat, &any);
     mgl_cli_printf(" cannot occur: the model has the ids 0 to %d",
                    (int)checkpoint->graph->geometry.vocab - 1);
 }
@@ -115,11 +120,11 @@ static void print_ends(const mgl_checkpoint *checkpoint, const chat_end *chat)
     mgl_cli_printf("%-14s", "end tokens");
     for (size_t i = 0; i < generation->end_count; i++) {
         bool same = chat->text && generation->end_tokens[i] == chat->id;
-        print_end(generation->end_tokens[i], generation->end_sources[i], same, &any);
+        print_end(checkpoint, generation->end_tokens[i], generation->end_sources[i], same, &any);
         seen |= same;
     }
     if (!seen)
-        print_end(chat->id, 0, true, &any);
+        print_end(checkpoint, chat->id, 0, true, &any);
     mgl_cli_put(any ? "" : "none");
     print_unusable(checkpoint, chat);
     mgl_cli_put("\n");
@@ -141,7 +146,7 @@ static void put_end(mgl_json_out *out, const mgl_checkpoint *checkpoint, int32_t
     if (chat)
         mgl_json_out_string(out, "token", token);
     mgl_json_out_array(out, "sources");
-    put_sources(sources, chat, put_source, out);
+    put_sources(checkpoint, sources, chat, put_source, out);
     mgl_json_out_close_array(out);
     mgl_json_out_bool(out, "chat_only", !sources);
     mgl_json_out_bool(out, "in_vocabulary", is_in_vocabulary(checkpoint, id));
@@ -388,6 +393,8 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                    checkpoint->bytes);
     if (image)
         mgl_cli_put(" before they were packed\n");
+    else if (checkpoint->gguf)
+        mgl_cli_put(" in a GGUF file\n");
     else
         mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
     if (image)

@@ -158,16 +158,18 @@ static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quanti
 
 /* Rejects scales, or minimums, that make a weight infinite or NaN. The largest code is 448, of
  * e4m3. */
-static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                               int64_t count, const float *scales, mgl_error *err)
+static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m,
+                               const char *what, int64_t row, int64_t count, const float *scales,
+                               mgl_error *err)
 {
     const float most = 448;
     for (int64_t i = 0; i < count * m->groups; i++)
         if (!isfinite(scales[i] * most))
             return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->scales),
-                            "the scale of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
+                            "the %s of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
                             ") is %s; download the model again or use another checkpoint",
-                            row + i / m->groups, i % m->groups, i % m->groups * m->format.group,
+                            what, row + i / m->groups, i % m->groups,
+                            i % m->groups * m->format.group,
                             isnan(scales[i])   ? "NaN"
                             : isinf(scales[i]) ? "infinite"
                                                : "too large");
@@ -183,7 +185,7 @@ static mgl_status read_run_scales(const mgl_safetensors *files, const mgl_quanti
         return mgl_fail_memory(err, bytes);
     mgl_status status = read_raw_scales(files, m, row, count, (char *)raw, raw + all, to, err);
     mgl_free(raw);
-    return status ? status : check_scales(files, m, row, count, to, err);
+    return status ? status : check_scales(files, m, "scale", row, count, to, err);
 }
 
 /* ---- zero points ----------------------------------------------------------------------------- */
@@ -287,8 +289,10 @@ static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized 
     }
     mgl_free(raw);
     if (!status)
-        status = check_scales(files, m, row, count, to->scales, err);
-    return status || !to->minimums ? status : check_scales(files, m, row, count, to->minimums, err);
+        status = check_scales(files, m, "scale", row, count, to->scales, err);
+    return status || !to->minimums
+               ? status
+               : check_scales(files, m, "minimum", row, count, to->minimums, err);
 }
 
 /* Reads stored rows [row, row + count). */

@@ -140,7 +140,7 @@ static void check_matrix(const mgl_graph *graph, int index)
     static uint8_t codes[SIZE * SIZE], zeros[SIZE * SIZE];
     const mgl_tensor *t = &graph->tensors[index];
     const int most = 1 << mgl_weight_code_get(t->quantized.code)->bits;
-    mgl_quantized_rows to = {codes, scales, t->quantized.zeros ? zeros : NULL};
+    mgl_quantized_rows to = {codes, scales, t->quantized.zeros ? zeros : NULL, NULL};
     mgl_error err = {0};
     require(t->rows == SIZE && t->cols == SIZE && mgl_weight_format_valid(t->quantized));
     const mgl_status status = graph->read(graph, index, 0, SIZE, numbers, &err);

@@ -84,7 +84,7 @@ static void compare_tensor(const mgl_graph *graph, int tensor, const mgl_graph *
     float *weights = malloc(columns * 4), *before = malloc(columns * 4);
     float *scales = malloc(columns * 4);
     uint8_t *codes = malloc(columns), *zeros = malloc(columns);
-    const mgl_quantized_rows rows = {codes, scales, t->quantized.zeros ? zeros : NULL};
+    const mgl_quantized_rows rows = {codes, scales, t->quantized.zeros ? zeros : NULL, NULL};
     size_t wrong = 0;
     const int64_t group = t->quantized.group ? t->quantized.group : t->cols;
     for (int64_t row = 0; row < (t->rank == 1 ? 1 : t->rows); row++) {

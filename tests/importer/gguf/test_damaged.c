@@ -443,6 +443,46 @@ START_TEST(test_model)
 }
 END_TEST
 
+/* A scale or a minimum that is not a number is found when the matrix is read. The first tensor is
+ * the table. */
+static const struct {
+    const char *type;
+    size_t at; /* of the number in the first block */
+    const char *message;
+} not_finite[] = {
+    {"Q8_0", 0, "the scale of row 0, group 0 (from column 0) is NaN"},
+    {"Q4_0", 0, "the scale of row 0, group 0 (from column 0) is NaN"},
+    {"Q4_1", 0, "the scale of row 0, group 0 (from column 0) is NaN"},
+    {"Q4_1", 2, "the minimum of row 0, group 0 (from column 0) is NaN"},
+    {"Q4_K", 2, "the minimum of row 0, group 0 (from column 0) is NaN"},
+    {"Q6_K", 208, "the scale of row 0, group 0 (from column 0) is NaN"},
+};
+enum { NOT_FINITE = sizeof not_finite / sizeof *not_finite };
+
+static size_t number_at;
+
+static void put_nan(gguf_writer *w)
+{
+    w->data.bytes[number_at] = w->data.bytes[number_at + 1] = 0x7F;
+}
+
+START_TEST(test_not_finite)
+{
+    const gguf_model model = {.folder = TALES, .matrices = not_finite[_i].type, .more = put_nan};
+    mgl_checkpoint *checkpoint = NULL;
+    mgl_error err = {0};
+    float row[256];
+    number_at = not_finite[_i].at;
+    ck_assert(gguf_write_model(&model, path));
+    ck_assert_msg(mgl_import(path, &checkpoint, &err) == MGL_OK, "%s", err.message);
+    const mgl_graph *graph = checkpoint->graph;
+    const mgl_status status =
+        graph->read(graph, mgl_graph_find_tensor(graph, MGL_TENSOR_EMBEDDING), 0, 1, row, &err);
+    check_message(status, &err, not_finite[_i].type, not_finite[_i].message);
+    mgl_checkpoint_close(checkpoint);
+}
+END_TEST
+
 /* A folder with two files names none of them. */
 START_TEST(test_two_files)
 {
@@ -494,6 +534,7 @@ int main(void)
     tcase_add_loop_test(tests, test_container, 0, CONTAINERS);
     tcase_add_test(tests, test_accepted);
     tcase_add_loop_test(tests, test_model, 0, MODELS);
+    tcase_add_loop_test(tests, test_not_finite, 0, NOT_FINITE);
     tcase_add_test(tests, test_two_files);
     tcase_add_test(tests, test_failures);
     suite_add_tcase(suite, tests);

@@ -76,7 +76,7 @@ static void check_matrix(const recipe *r, const mgl_graph *graph, const char *na
     const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
     float *numbers = calloc(all, 4), *scales = calloc(all, 4);
     uint8_t *codes = calloc(all, 1), *zeros = calloc(all, 1);
-    mgl_quantized_rows to = {codes, scales, t->quantized.zeros ? zeros : NULL};
+    mgl_quantized_rows to = {codes, scales, t->quantized.zeros ? zeros : NULL, NULL};
     mgl_error err = {0};
     ck_assert(mgl_tensor_is_quantized(t));
     ck_assert_int_eq(t->dtype, MGL_F32);

@@ -27,7 +27,7 @@ static void read_matrix(const mgl_graph *graph, int index)
     const int64_t groups = mgl_weight_format_groups(t->quantized, t->cols);
     const int64_t most = PART / t->cols / 8 * 8 > 8 ? PART / t->cols / 8 * 8 : 8;
     mgl_quantized_rows to = {malloc((size_t)(most * t->cols)), malloc((size_t)(most * groups) * 4),
-                             t->quantized.zeros ? malloc((size_t)(most * groups)) : NULL};
+                             t->quantized.zeros ? malloc((size_t)(most * groups)) : NULL, NULL};
     mgl_error err;
     for (int64_t row = 0; row < t->rows; row += most) {
         const int64_t count = t->rows - row < most ? t->rows - row : most;
