@@ -27,7 +27,7 @@ static void put_values(mgl_text *out, const char *argument)
         if (values.paths == MGL_PAGE_FILES)
             mgl_text_format(out, "(__megalith_files %s)", values.suffix);
         else if (values.paths == MGL_PAGE_MODELS)
-            mgl_text_put(out, "(__megalith_files mega)");
+            mgl_text_put(out, "(__megalith_files mega gguf)");
         else if (values.paths == MGL_PAGE_FOLDERS)
             mgl_text_put(out, "(__fish_complete_directories)");
         else if (values.paths == MGL_PAGE_PROGRAMS)

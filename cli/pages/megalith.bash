@@ -14,7 +14,8 @@ _megalith_offer() {
         ;;
     model)
         compopt -o filenames 2>/dev/null
-        mapfile -t found < <(compgen -d -- "$current"; compgen -f -X '!*.mega' -- "$current")
+        mapfile -t found < <(compgen -d -- "$current"; compgen -f -X '!*.mega' -- "$current"
+            compgen -f -X '!*.gguf' -- "$current")
         ;;
     folder)
         compopt -o filenames 2>/dev/null

@@ -46,8 +46,10 @@ function __megalith_files
     set -l typed (commandline -ct | string replace -r -- '^-[^=]*=' '')
     if set -q argv[1]
         __fish_complete_directories $typed
-        for file in $typed*.$argv[1]
-            echo $file
+        for suffix in $argv
+            for file in $typed*.$suffix
+                echo $file
+            end
         end
     else
         __fish_complete_path $typed

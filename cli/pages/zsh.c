@@ -15,7 +15,7 @@ static void put_values(mgl_text *out, const char *argument)
 {
     static const char *const actions[] = {[MGL_PAGE_NONE] = " ",
                                           [MGL_PAGE_FOLDERS] = "_files -/",
-                                          [MGL_PAGE_MODELS] = "_files -g \"*.mega(-.)\"",
+                                          [MGL_PAGE_MODELS] = "_files -g \"*.(mega|gguf)(-.)\"",
                                           [MGL_PAGE_PROGRAMS] = "_command_names -e"};
     mgl_page_values values = mgl_page_read_values(argument);
     put_text(out, argument, "\\:");

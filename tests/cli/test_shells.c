@@ -182,6 +182,7 @@ static const line_case cases[] = {
     {"megalith run --device=cpu tests/models/tales", "tales-5m", "tokenizers"},
     {"megalith lower --target sm_90a:132 tests/models/tales", "tales-5m", "tokenizers"},
     {"megalith check --model tests/models/tales", "tales-5m", "tokenizers"},
+    {"megalith run tests/fuzz/seeds/fuzz_gguf/q4_", "q4_0.gguf q4_1.gguf", "q8_0.gguf"},
     {"megalith check tests/validator/programs/flags_", "flags_1.mls flags_2.mls", "CMakeLists"},
     {"megalith run m --config CMakeP", "CMakePresets.json", "CMakeLists"},
     {"megalith run m --prompts CMake", "CMakePresets.json", "CMakeLists"},
