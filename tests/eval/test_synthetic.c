@@ -492,7 +492,7 @@ START_TEST(made_scaled_tapes_are_packed_tapes)
     float values[2 * 500], scales[2 * 16];
     uint8_t codes[2 * 500], zeros[2 * 16];
     ck_assert(t->cols == 500 && groups <= 16);
-    mgl_quantized_rows rows = {codes, scales, f.zeros ? zeros : NULL};
+    mgl_quantized_rows rows = {codes, scales, f.zeros ? zeros : NULL, NULL};
     ok(graph->read_codes(graph, tensor, 31, 2, &rows, &err), err);
     ok(graph->read(graph, tensor, 31, 2, values, &err), err);
     double squares = 0, sum = 0;
