@@ -8,9 +8,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
-#include "importer/gguf/container.h"
 #include "importer/layout.h"
 #include "importer/mega.h"
+#include "importer/model_files.h"
 
 /* Tensor numbers of caches start after those of the graph. */
 enum { CACHE_TENSORS = 1 << 24 };
