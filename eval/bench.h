@@ -45,8 +45,8 @@ typedef struct mgl_bench_request {
     bool tuned; /* use the tuned entry that `run` would choose; without one, nothing is measured.
                    Excludes knobs */
     mgl_dtype dtype;                /* activations, cache and unscaled weights: MGL_BF16 */
-    mgl_weight_format layers, head; /* scaled formats of the matrices; unscaled: `dtype`. A scaled
-                                       head is a matrix of its own, also if the config ties it */
+    mgl_weight_format layers, head; /* formats of the matrices; unscaled: `dtype`. A scaled head is
+                                       separate even if the config ties it to the embedding */
     int batch;                      /* sequences; above 16 only if the knobs have `second_rows` */
     int context;                    /* cache positions of each sequence before the run */
     int capacity;                   /* cache capacity in positions; 0: mgl_bench_needed */
@@ -87,8 +87,8 @@ typedef struct mgl_bench_result {
     int positions; /* cache capacity */
     bool derived;  /* the capacity is the minimum for this case, because none was requested */
     mgl_weight_format layers, head; /* as requested */
-    double weight_bytes, padding;   /* bytes of the weights with their scales, and beyond these on
-                                       the tapes */
+    double weight_bytes, padding;   /* bytes of the weights with their scales; further bytes of the
+                                       tapes */
     int rows;                       /* maximum rows of an epoch */
     int epochs;                     /* epochs in which the machine read the prompt; 0: decoding */
     mgl_bench_times machine, baseline, stream;

@@ -19,7 +19,7 @@ static mgl_status find_rule(const mgl_program *program, const mgl_graph *graph, 
     return MGL_OK;
 }
 
-/* The scales of a row group of a segment on the tape. */
+/* Describes the scales on the tape of a row group of a segment. */
 static mgl_synthetic_scales scales_of(const mgl_segment *segment, mgl_weight_format format)
 {
     const int64_t columns = segment->col_hi - segment->col_lo;
@@ -42,8 +42,8 @@ static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
     if ((!mgl_weight_format_is(tensor->format, MGL_BF16) && !half && !scaled) ||
         (!pair && segment->layout != MGL_LAYOUT_G8))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
-                        "only bf16, f16 and scaled tapes in the layouts g8 and g8x2 are made on "
-                        "the device");
+                        "unsupported tape; the device makes tapes of bf16, f16 and scaled formats "
+                        "in the layouts g8 and g8x2");
     *out = (mgl_synthetic_segment){.elements = mgl_segment_bytes(program, segment) /
                                                (int64_t)sizeof(uint16_t),
                                    .tensors = pair ? 2 : 1,
@@ -58,7 +58,7 @@ static mgl_status describe(const mgl_program *program, const mgl_graph *graph,
         status = find_rule(program, graph, segment->tensor2, &out->rule[1], err);
     if (!status && (out->rule[0].bits > 0) != scaled)
         status = mgl_fail(err, MGL_BAD_INPUT, tensor->name,
-                          "the program's format is not that of the synthetic model");
+                          "the program and the synthetic model have different weight formats");
     if (scaled)
         out->scales = scales_of(segment, tensor->format);
     else
@@ -74,7 +74,7 @@ mgl_status mgl_filler_describe(const mgl_program *program, const mgl_graph *grap
     if (!mgl_weight_format_is(tensor->format, MGL_BF16) &&
         !mgl_weight_format_is_scaled(tensor->format))
         return mgl_fail(err, MGL_BAD_INPUT, tensor->name,
-                        "only bf16 and scaled tapes are described");
+                        "unsupported format of a tape; supported: bf16 and scaled formats");
     return describe(program, graph, segment, out, err);
 }
 
@@ -99,7 +99,7 @@ static mgl_status fill_tape(const mgl_filler *f, const mgl_program *program, int
     return MGL_OK;
 }
 
-/* Whether a const buffer is a tensor, or its row factors, and is made on the device. */
+/* Whether a const buffer is made on the device: a tensor, or the row factors of a tensor. */
 static bool is_made(const mgl_buffer *b)
 {
     return b->source == MGL_SOURCE_SCALES ||

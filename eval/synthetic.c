@@ -138,8 +138,8 @@ static mgl_status check_not_quantized(const mgl_json *json, mgl_error *err)
         const cJSON *own = mgl_json_member(json->root, keys[i]);
         if (own && !cJSON_IsNull(own))
             return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "the model is quantized (%s), and synthetic weights are not; give the "
-                            "model that it was made from",
+                            "the model is quantized (%s), and its format would not be measured; "
+                            "give the unquantized model (bench: with --dtype)",
                             keys[i]);
     }
     return MGL_OK;
@@ -247,8 +247,8 @@ static float choose_scale(double spread)
     return ldexpf(1.0f, (int)lround(log2(spread / drawn_spread())));
 }
 
-/* Makes a rule that of a scaled format, with the same spread. A code's steps are a fraction of
- * those of a draw; scales are 128 to 255 times a power of two. */
+/* Changes a rule to a scaled format with about the same standard deviation. One step of a code is
+ * 2, 4 or 32 steps of a draw. */
 static void take_format(const mgl_tensor *t, mgl_synthetic_rule *rule)
 {
     const mgl_weight_format f = t->quantized;
@@ -259,7 +259,7 @@ static void take_format(const mgl_tensor *t, mgl_synthetic_rule *rule)
     rule->group_rows = f.group_rows;
     rule->zeros = f.zeros;
     rule->cols = (int)t->cols;
-    rule->scale *= ldexpf((float)steps, -8); /* 128 to 255 times 2^-8 is 0.75 on average */
+    rule->scale *= ldexpf((float)steps, -8); /* scales: 128 to 255 times this; * 2^-8: 0.75 */
 }
 
 /* Factor of large values, and inverse factor of small ones. */
@@ -391,8 +391,8 @@ mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
 {
     if (graph->tied && mgl_weight_format_is_scaled(head))
         return mgl_fail(err, MGL_USAGE, "head",
-                        "the head is the embedding, which stays bf16; take a model with a head of "
-                        "its own");
+                        "the head is tied to the embedding, which is bf16; use a model with a "
+                        "separate head");
     for (int i = 0; i < graph->node_count; i++) {
         const mgl_node *node = &graph->nodes[i];
         if (node->kind != MGL_NODE_LINEAR)

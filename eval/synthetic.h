@@ -71,9 +71,9 @@ const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind);
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err);
 
-/* Gives the matrices of such a graph weight formats: those of the layers, and the head. An unscaled
- * format leaves them in bf16. MGL_USAGE: the head is the embedding (a tied config), and `head` is
- * scaled. */
+/* Sets the weight formats of such a graph: of the matrices of the layers, and of the head. If a
+ * format is unscaled, the matrices are bf16. MGL_USAGE: `head` is scaled, but the head is tied to
+ * the embedding. */
 mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
                                      mgl_weight_format head, mgl_error *err);
 

@@ -26,10 +26,10 @@
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
       "a shape with random weights, in place of MODEL")                                            \
     X(text, dtype, "--dtype", "bf16|int8|int4|fp8", 0, 0,                                          \
-      "format of the layers' weights; of several, separated by commas, each is measured (bf16)")   \
+      "format of the layers' weights, or a list of formats to measure one by one (bf16)")          \
     X(int, group, "--group", "N", 32, MGL_MAX_WEIGHT_GROUP,                                        \
-      "weights that share a scale, a multiple of 32; of fp8: blocks of N x N (int4: 128, int8 "    \
-      "and fp8: a row)")                                                                           \
+      "columns that share a scale, a multiple of 32; fp8: blocks of N x N (int4: 128; int8 and "   \
+      "fp8: a row)")                                                                               \
     X(text, head_dtype, "--head-dtype", "bf16|int8|int4|fp8", 0, 0,                                \
       "format of the head's weights (bf16)")                                                       \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences decoded together, up to 64 (1)")             \
@@ -59,7 +59,7 @@
     MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(BENCH_OPTIONS)
 
-/* The lists of numbers that a run combines. The last one varies fastest. */
+/* The lists that a run combines. The last list varies fastest. */
 enum { HIDDEN, LAYERS, QUEUES, BATCH, CAPACITY, PROMPT, CONTEXT, DTYPE, LISTS };
 
 typedef struct bench {
@@ -102,7 +102,7 @@ static mgl_status read_list(const mgl_cli_text *option, const char *flag, int pr
     return status;
 }
 
-/* Reads the name of a weight format: a mgl_weight_code. */
+/* Reads the name of a weight format into a mgl_weight_code. */
 static mgl_status read_code(const char *flag, const char *name, size_t length, int32_t *out,
                             mgl_error *err)
 {
@@ -139,7 +139,7 @@ static mgl_status read_dtypes(bench *b, mgl_error *err)
     return status;
 }
 
-/* The format of a code with the --group of the run. */
+/* The weight format of a code, with the group of --group or the default group. */
 static mgl_weight_format format_of(const bench *b, mgl_weight_code code)
 {
     const int preset = code == MGL_CODE_INT4 ? 128 : MGL_GROUP_ALL;
@@ -334,7 +334,7 @@ static mgl_status run_tuned(bench *b, mgl_error *err)
     return MGL_OK;
 }
 
-/* Whether some weights are scaled. There are no tuned entries for such models. */
+/* Whether some weights are scaled. Tuned entries are only for unscaled weights. */
 static bool is_scaled(const mgl_bench_request *r)
 {
     return mgl_weight_format_is_scaled(r->layers) || mgl_weight_format_is_scaled(r->head);

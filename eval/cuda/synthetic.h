@@ -3,20 +3,21 @@
  * are computed on the host (rows of a graph), on the device (tapes, tables, the baseline's
  * matrices), and inside the reference. The reference therefore reads no weights from memory.
  *
- *     draw(key, element) = the sum of four 7-bit fields of a mixed 64-bit word: 0 to 508,
- * bell-shaped value              = (offset + (draw >> shift)) * scale, scale a power of two
+ *     draw  = the sum of four 7-bit fields of a hash of (key, element): 0 to 508, bell-shaped
+ *     value = (offset + (draw >> shift)) * scale, where scale is a power of two
  *
  * Every step is exact. An integer of at most 8 significant bits times a power of two is exact in
- * bf16, f16 (within its exponent range) and f32. All dtypes therefore hold the same weights
- * bitwise.
+ * bf16, f16 (within its exponent range) and f32. All dtypes therefore hold exactly the same
+ * weights.
  *
  * A matrix with a scaled weight format (base/weight_format.h) has
  *
- *     code  = 2^(bits - 1) + (draw - 254) in steps of 32 (int4) or 2 (int8), symmetric about 0; or
- *             the e4m3 number of draw - 254 in steps of 4
- *     zero  = 2^(bits - 1), moved by -2 to 2 if zero points are stored
- *     scale = (128 to 255) * the rule's power of two, by a hash of the row and the group
- *     value = (code - zero) * scale, exact in f32
+ *     code  = 2^(bits - 1) + (draw - 254) / 32 for int4, 2^(bits - 1) + (draw - 254) / 2 for int8,
+ *             the e4m3 number (draw - 254) / 4 for fp8; rounding is symmetric about 0,
+ *             and int4 is limited to -7 to 7 steps
+ *     zero  = 2^(bits - 1); if zero points are stored, plus -2 to 2 by a hash of row and group
+ *     scale = 128 to 255 by the same hash, times the rule's power of two
+ *     value = (code - zero) * scale for integers, code * scale for fp8; exact in f32
  *
  * Plain C that NVRTC compiles too. MGL_SYNTHETIC_FN is `static inline` on the host and `static
  * __device__` on the device. MGL_SYNTHETIC_BITS returns the bits of an f32.
@@ -32,7 +33,7 @@ typedef struct mgl_synthetic_rule {
     int offset, shift;
     float scale;
     int half; /* 1: 16-bit values are f16; 0: bf16 */
-    /* a scaled format; bits 0: none */
+    /* of a scaled format; bits = 0: the format is unscaled */
     int bits, e4m3;        /* bits of a code; 1: e4m3, 0: an integer */
     int group, group_rows; /* as in mgl_weight_format */
     int zeros;
@@ -45,7 +46,7 @@ typedef struct mgl_synthetic_scales {
     int blocks;     /* of 512 bytes, before the k blocks */
     int groups;     /* of a row */
     int rows;       /* scales of a group: 8, or 1 for all rows */
-    int size, half; /* bytes of a scale; of 2 bytes: 1: f16, 0: bf16 */
+    int size, half; /* bytes of a scale; scales of 2 bytes: half = 1: f16, 0: bf16 */
     int unused;
 } mgl_synthetic_scales;
 
@@ -122,7 +123,7 @@ MGL_SYNTHETIC_FN float mgl_synthetic_scale(const mgl_synthetic_rule *rule, int r
     return (float)(128 + (mgl_synthetic_group(rule, row, group) & 127)) * rule->scale;
 }
 
-/* The number of a code: an e4m3 number of mgl_synthetic_code is an integer below 64. */
+/* The number of a code. The e4m3 codes of mgl_synthetic_code are integers of at most 63. */
 MGL_SYNTHETIC_FN int mgl_synthetic_number(const mgl_synthetic_rule *rule, unsigned code, int zero)
 {
     const int exponent = (int)(code >> 3 & 15) - 7;
@@ -164,8 +165,8 @@ MGL_SYNTHETIC_FN unsigned short mgl_synthetic_f16(unsigned bits)
     return (unsigned short)(sign | (unsigned)exponent << 10 | (digits >> 13 & 0x3FFu));
 }
 
-/* An element as 16 bits; that of a scaled format is rounded to bf16 (nearest, ties away from
- * zero). */
+/* An element as 16 bits. An element of a scaled format is rounded to bf16 (to nearest, ties away
+ * from zero). */
 MGL_SYNTHETIC_FN unsigned short mgl_synthetic_16(const mgl_synthetic_rule *rule,
                                                  unsigned long long element)
 {
@@ -226,7 +227,7 @@ MGL_SYNTHETIC_FN unsigned mgl_synthetic_byte(const mgl_synthetic_segment *segmen
             segment, rule, first, (number + segment->scales.blocks) * MGL_BLOCK_BYTES + within);
     for (int i = 0; i < 8 / bits; i++) {
         const int place =
-            bits == 8 ? byte % 8 : byte % 4 * 2 + i; /* among 8 columns of a quarter */
+            bits == 8 ? byte % 8 : byte % 4 * 2 + i; /* of the code, in 8 columns of a part */
         const int part = bits == 8 ? byte % 16 / 8 : byte % 16 / 4;
         const int own = bits == 8 ? place : place < 4 ? 2 * place : 2 * place - 7;
         const int row = first + within / MGL_BLOCK_ROW_BYTES;

@@ -276,8 +276,8 @@ static int add_segments(struct encoder *e, const mgl_queue *queue, const mgl_tas
     return count;
 }
 
-/* Appends the address of a vector for the output columns of each tensor of a task: its biases, or
- * the row factors of its scaled weights. Returns the number of vectors. */
+/* Appends a vector for each tensor of a task: its biases, or its row factors. Returns the number of
+ * vectors. */
 static int add_vectors(struct encoder *e, const mgl_task *task, bool factors)
 {
     const mgl_program *program = e->program;
@@ -307,7 +307,7 @@ static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
     const int biases = mgl_task_biases(task) > 0 ? add_vectors(e, task, false) : 0;
     if (has_factors(e->program, task)) {
         add_vectors(e, task, true);
-        append(e, sizeof(mgl_device_vector)); /* the end of the list */
+        append(e, sizeof(mgl_device_vector)); /* address 0: the end of the list */
     }
     if (!e->failed)
         ((mgl_record *)(e->records + record))->biases = (uint8_t)biases;

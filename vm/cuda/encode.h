@@ -67,12 +67,12 @@ bool mgl_cuda_has_draws(const mgl_program *program);
 bool mgl_cuda_has_biases(const mgl_program *program);
 bool mgl_cuda_has_norms(const mgl_program *program);
 
-/* The scaled weight formats of a program's matrices, without repeats, in the order of its tensors.
- * Returns their number; writes the first MGL_CUDA_FORMATS. */
+/* The different scaled weight formats of a program's matrices, in the order of its tensors. Writes
+ * the first MGL_CUDA_FORMATS. Returns their number, or MGL_CUDA_FORMATS + 1 if there are more. */
 enum { MGL_CUDA_FORMATS = 4 };
 int mgl_cuda_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_FORMATS]);
-/* The number of a task's weight format in the kernel (device/linear/formats.cuh): 0, the program's
- * dtype, or 1 + its index in mgl_cuda_formats. */
+/* The number of a task's weight format in the kernel (device/linear/formats.cuh). Scaled formats:
+ * 1 + the index in mgl_cuda_formats. The program's dtype, and tasks without weights: 0. */
 int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task);
 
 /* Whether attention reads keys and values from the ring (MGL_KV_RING): its variant is `ring`, and

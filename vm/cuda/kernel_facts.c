@@ -87,7 +87,7 @@ bool mgl_cuda_has_draws(const mgl_program *program)
     return has;
 }
 
-/* The index of a format in `formats`; `count` if it is not there. */
+/* The index of a format in `formats`; `count` if the list does not contain the format. */
 static int index_of(mgl_weight_format format, const mgl_weight_format *formats, int count)
 {
     int i = 0;

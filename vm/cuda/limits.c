@@ -77,8 +77,9 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 
 /* ---- weight formats ------------------------------------------------------------------------- */
 
-/* Checks a scaled format of a segment: its groups are whole parts of 32 columns, which an MMA adds
- * up, and a row group with scales on the tape fits in the ring. */
+/* Checks the scaled format of a segment. Groups must be whole parts of 32 columns, because an MMA
+ * adds a whole part. A row group with scales on the tape must fit in the ring, because the pages of
+ * the scales are freed only after the row group. */
 static mgl_status check_scaled(const mgl_program *program, const mgl_segment *segment,
                                mgl_error *err)
 {
@@ -89,18 +90,18 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
     char text[MGL_WEIGHT_FORMAT_TEXT];
     if (format.group % MGL_PART_COLUMNS)
         return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "the CUDA machine takes groups of a multiple of %d columns, and the matrix "
-                        "is %s; use --device cpu, or the target cpu",
+                        "the CUDA machine supports groups of a multiple of %d columns, not %s; use "
+                        "--device cpu, or the target cpu",
                         MGL_PART_COLUMNS, mgl_weight_format_print(format, text));
     if (mgl_tape_scale_bytes(format, columns) > 0 && mgl_tape_group_bytes(format, columns) > ring)
         return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "eight rows of weights with their scales have %lld bytes, and the ring "
-                        "holds %lld beside a page; take more ring_pages",
+                        "eight rows of weights with their scales have %lld bytes; the ring, less "
+                        "one page, has %lld bytes; increase ring_pages",
                         (long long)mgl_tape_group_bytes(format, columns), (long long)ring);
     return MGL_OK;
 }
 
-/* Checks the weight formats of a task: one for all its tensors. */
+/* Checks that all tensors of a task have one weight format, and that the kernel supports it. */
 static mgl_status check_task_formats(const mgl_program *program, const mgl_task *task,
                                      mgl_error *err)
 {
@@ -111,15 +112,15 @@ static mgl_status check_task_formats(const mgl_program *program, const mgl_task 
         const char *name = program->tensors[s->tensor].name;
         if (!mgl_weight_format_equal(format, mgl_segment_format(program, s - i)))
             status = mgl_fail(err, MGL_BAD_INPUT, name,
-                              "the CUDA machine takes tasks of one weight format, and another "
-                              "matrix of the task has another format; use --device cpu, or the "
-                              "target cpu");
+                              "the matrix and another matrix of its task have different weight "
+                              "formats; the CUDA machine supports one format in a task; use "
+                              "--device cpu, or the target cpu");
         else if (mgl_weight_format_is_scaled(format))
             status = check_scaled(program, s, err);
         else if (!mgl_weight_format_is(format, program->weight_dtype))
             status = mgl_fail(err, MGL_BAD_INPUT, name,
-                              "the CUDA machine takes unscaled matrices of one format, the format "
-                              "of the types line; lower the model for the GPU");
+                              "the format of the unscaled matrix is not the format of the types "
+                              "line, which the CUDA machine requires; lower the model for the GPU");
     }
     return status;
 }
@@ -132,13 +133,13 @@ static mgl_status check_formats(const mgl_program *program, mgl_error *err)
     mgl_status status = MGL_OK;
     if (count > MGL_CUDA_FORMATS)
         return mgl_fail(err, MGL_BAD_INPUT, "formats",
-                        "the matrices have %d scaled weight formats, and the CUDA machine takes "
-                        "%d; use --device cpu, or the target cpu",
+                        "the matrices have %d or more scaled weight formats; the CUDA machine "
+                        "supports up to %d; use --device cpu, or the target cpu",
                         count, MGL_CUDA_FORMATS);
     if (count > 0 && program->exec.stage_bytes < ranges)
         return mgl_fail(err, MGL_BAD_INPUT, "stage_bytes",
-                        "the CUDA machine takes at least %d bytes for scaled weights of %d rows; "
-                        "take more stage_bytes",
+                        "scaled weights need at least %d bytes for %d rows on the CUDA machine; "
+                        "increase stage_bytes",
                         ranges, mgl_limits_most(&program->limits));
     for (int i = 0; i < program->task_count && !status; i++)
         status = check_task_formats(program, &program->tasks[i], err);

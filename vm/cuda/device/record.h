@@ -27,8 +27,9 @@ enum {
                                 bytes */
 };
 
-/* Bytes at the end of the activation buffer in a kernel with scaled weights: a float for each row
- * and each of `warps` warps (linear/scaled_input.cuh). */
+/* Bytes that a kernel with scaled weights reserves at the end of the activation buffer: a float for
+ * each row and each of `warps` warps, by which the warp multiplies its sums of the row
+ * (linear/scaled_input.cuh). */
 #define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps)*4 + 127) / 128 * 128)
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
@@ -71,8 +72,8 @@ typedef struct mgl_device_segment {
     unsigned end;   /* page at which the tape continues after the segment */
 } mgl_device_segment;
 
-/* The biases, or the row factors of the weights, of columns [end of the previous vector, end) of a
- * product's output; of two interleaved tensors, those of one of them. */
+/* The biases, or the row factors, of columns [end of the previous vector, end) of a product's
+ * output. If two tensors are interleaved, each tensor has a vector of its own. */
 typedef struct mgl_device_vector {
     unsigned long long at; /* f32: address that the value of output column 0 would have */
     int end, unused;
@@ -102,9 +103,9 @@ typedef struct mgl_record {
     /* of a product: largest row counts of the skinny variant and of the batch variant, which begins
      * at MGL_BATCH_LEAST rows; other row counts run as general */
     unsigned char skinny_rows, batch_rows;
-    unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes. Row
-                             factors follow, for weights with row factors: one for each tensor,
-                             then an address of 0 */
+    unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes. If the
+                             weights have row factors, these follow: a vector for each tensor,
+                             then a vector with the address 0 */
 } mgl_record;
 
 typedef struct mgl_device_queue {

@@ -53,7 +53,7 @@ static __device__ __forceinline__ constexpr int blocks_of(int columns)
     return mgl_tape_blocks(columns, WEIGHT_BITS);
 }
 
-/* Blocks of a row of scaled weights. */
+/* Blocks of a row of scaled weights, if a block has `block_parts` parts. */
 static __device__ __forceinline__ int parts_of_columns(int columns, int block_parts)
 {
     const int block = block_parts * MGL_PART_COLUMNS;

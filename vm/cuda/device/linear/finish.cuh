@@ -100,9 +100,8 @@ static __device__ __forceinline__ float2 biases_of_pair(const bias_list &, int)
 }
 #endif
 
-/* The row factor of a column of the task's output, and of tensor `tensor` of a task with two
- * tensors whose row groups alternate; 1 if the weights have none. The host ends the list of factors
- * with an address of 0. */
+/* The row factor of a column of the task's output; 1 if the weights have no row factors. The host
+ * ends the list of vectors with an address of 0. */
 static __device__ __forceinline__ float factor_of(const machine &m, int column)
 {
 #if MGL_SCALED
@@ -114,6 +113,8 @@ static __device__ __forceinline__ float factor_of(const machine &m, int column)
     return 1.0f;
 }
 
+/* The row factor of a column of tensor `tensor`, of a task with two tensors whose row groups
+ * alternate. */
 static __device__ __forceinline__ float factor_of_pair(const machine &m, int tensor, int column)
 {
 #if MGL_SCALED
@@ -123,7 +124,7 @@ static __device__ __forceinline__ float factor_of_pair(const machine &m, int ten
     return 1.0f;
 }
 
-/* A sum with its row factor. */
+/* Multiplies a sum by its row factor. */
 static __device__ __forceinline__ float times(float sum, float factor)
 {
     return MGL_SCALED ? sum * factor : sum;

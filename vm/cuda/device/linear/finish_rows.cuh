@@ -137,7 +137,7 @@ static __device__ __forceinline__ float2 bias_of(const bias_list &biases, const 
     return make_float2(bias_of(biases, p.column), p.both ? bias_of(biases, p.column + 1) : 0.0f);
 }
 
-/* The row factors of a pair. */
+/* The row factors of the two columns of a pair. */
 static __device__ __forceinline__ float2 factor_of(const machine &m, const pair &p)
 {
     return make_float2(factor_of(m, p.column), p.both ? factor_of(m, p.column + 1) : 1.0f);

@@ -1,13 +1,14 @@
 /*
- * Scaled weight formats: how the product of a task finds its codes, scales and zero points on the
- * tape (schedule/formats.h), and how codes become the A operand of MMAs. Format 0 of a task is
- * unscaled: the dtype MGL_WEIGHT. Formats 1 to MGL_SCALED are scaled; the host defines MGL_FORMAT_n
- * as the template arguments of scaled_weights.
+ * Dequantization of scaled weight formats: where the codes, scales and zero points of a task are on
+ * the tape (schedule/formats.h), and how codes become the A operand of MMAs. Format 0 of a task is
+ * unscaled: its dtype is MGL_WEIGHT. Formats 1 to MGL_SCALED are scaled. For each of them, the host
+ * defines MGL_FORMAT_n as the template arguments of scaled_weights.
  *
- * A block of 64 bytes a row has 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes of
- * each part, which become four words of f16: exact for all codes. The words have the order of a
- * block of 16-bit weights, so each part takes one MMA with f16 activations. Zero points are
- * subtracted in f16, exactly. Scales multiply the f32 sums of a group.
+ * A block has 64 bytes of each row: 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes
+ * of each part. decode() converts these codes to four words of f16, exactly for all codes, and
+ * subtracts zero points in f16, exactly too. The words have the order of a block of 16-bit weights,
+ * so each part takes one MMA with f16 activations. The scale of a group multiplies the f32 sums of
+ * the group.
  */
 #ifndef MGL_DEVICE_LINEAR_FORMATS_CUH
 #define MGL_DEVICE_LINEAR_FORMATS_CUH
@@ -20,13 +21,14 @@ enum {
 #include "base/weight_codes.def"
 };
 
-/* CODE: of the weights. SCALES: dtype of the scales. GROUP: columns that share a scale; 0: all.
- * SHARED: a scale for all rows of a row group. ZEROS: each scale has a zero point. FACTORS: the
- * scales are row factors, which the epilogue multiplies, and none are on the tape. */
+/* CODE: code of the weights. SCALES: dtype of the scales. GROUP: columns that share a scale; 0: all
+ * columns. SHARED: 1: all rows of a row group share a scale. ZEROS: 1: each scale has a zero point.
+ * FACTORS: 1: the scales are row factors: the epilogue multiplies by them, and the tape has no
+ * scales. */
 template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS>
 struct scaled_weights {
     enum {
-        PARTS = CODE == CODE_INT4 ? 4 : 2, /* of a block */
+        PARTS = CODE == CODE_INT4 ? 4 : 2, /* parts of a block */
         GROUP_PARTS = GROUP / MGL_PART_COLUMNS,
         SCALE_DTYPE = SCALES,
         ON_TAPE = !FACTORS,
@@ -35,7 +37,7 @@ struct scaled_weights {
         SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP
     };
 
-    /* Groups of a row. */
+    /* Groups of a row that have scales on the tape. */
     static __device__ __forceinline__ int groups(int columns)
     {
         return FACTORS ? 0 : GROUP ? (columns + GROUP - 1) / (GROUP ? GROUP : 1) : 1;
@@ -54,28 +56,28 @@ struct scaled_weights {
         return GROUP ? part / (GROUP ? GROUP_PARTS : 1) : 0;
     }
 
-    /* The code that stands for 0, as two f16 numbers that decode() subtracts. `zero`: a zero
-     * point. */
+    /* 1024 + zero point, twice, as the two f16 numbers that decode() subtracts. */
     static __device__ __forceinline__ u32 zero_words(u32 zero)
     {
-        return (0x6400u + zero) * 0x10001u; /* 1024 + zero */
+        return (0x6400u + zero) * 0x10001u; /* 0x6400: 1024 in f16 */
     }
 
-    /* Without stored zero points. */
+    /* zero_words of a format without stored zero points. */
     static __device__ __forceinline__ u32 usual_zero()
     {
         return zero_words(CODE == CODE_INT4 ? 8 : 128);
     }
 
-    /* The factor by which the numbers of decode() are too small. */
+    /* The number of a code is this factor times the result of decode(). */
     static __device__ __forceinline__ constexpr float decoded_factor()
     {
         return CODE == CODE_E4M3 ? 256.0f : 1.0f;
     }
 
     /* The words of part `part` of a lane's 16 bytes: columns 0 and 1, 2 and 3, 4 and 5, 6 and 7 of
-     * its quarter, as f16. An integer u is put into the low bits of 1024 + u. An e4m3 number has
-     * the bits of an f16 number that is 2^8 times smaller, subnormal numbers too. */
+     * its quarter, as f16. An integer u becomes the low bits of the f16 number 1024 + u. The bits
+     * of an e4m3 number, shifted, are an f16 number that is 2^8 times smaller; this also holds for
+     * subnormal numbers. */
     static __device__ __forceinline__ uint4 decode(uint4 raw, int part, u32 zero)
     {
         u32 words[4];
@@ -113,7 +115,7 @@ struct scaled_weights {
     }
 };
 
-/* Scaled format number N. */
+/* The scaled format with the number N. */
 template <int N> struct scaled_format;
 #if MGL_SCALED >= 1
 template <> struct scaled_format<1> : scaled_weights<MGL_FORMAT_1> {
@@ -133,7 +135,7 @@ template <> struct scaled_format<4> : scaled_weights<MGL_FORMAT_4> {
 #endif
 
 #if MGL_SCALED
-/* Calls use(F()) with the scaled format of this number. */
+/* Calls use(F()), where F is the scaled format with this number. */
 template <int N = 1, class USE>
 static __device__ __forceinline__ auto with_format(int number, const USE &use)
 {
@@ -143,6 +145,7 @@ static __device__ __forceinline__ auto with_format(int number, const USE &use)
     return use(scaled_format<N>());
 }
 
+/* Whether a format has row factors. */
 static __device__ __forceinline__ bool has_factors(int number)
 {
     return number > 0 && with_format(number, [](auto f) { return (bool)decltype(f)::HAS_FACTORS; });
@@ -159,7 +162,7 @@ static __device__ __forceinline__ int parts_of_block(int number)
     return 1;
 }
 
-/* Bytes at the end of the activation buffer with the ranges of scaled_input.cuh. */
+/* Bytes at the end of the activation buffer for range_of() of scaled_input.cuh. */
 enum { RANGE_BYTES = MGL_CUDA_RANGE_BYTES(MGL_ROWS, MGL_WARPS) };
 
 #endif

@@ -48,7 +48,7 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
 #if MGL_SCALED
 static __device__ int row_group_blocks(const machine &m, const mgl_device_segment &seg);
 #else
-/* Blocks from a row group of a segment to the next. */
+/* Blocks of a row group of a segment. */
 static __device__ __forceinline__ int row_group_blocks(const machine &,
                                                        const mgl_device_segment &seg)
 {

@@ -1,8 +1,9 @@
 /*
- * The general variant for scaled weights (linear/formats.cuh): any number of rows, with or without
- * the activation buffer. The parts of a group are added by MMAs, even and odd parts of a block
- * separately; then the group's scale multiplies the sum. A group that reaches into another warp's
- * run is added in pieces.
+ * Group-wise dequantized matrix multiplication: the general variant for scaled weights
+ * (linear/formats.cuh). It supports any number of rows, with or without the activation buffer. MMAs
+ * add the parts of a group, the even and the odd parts of a block separately. Then the scale of the
+ * group multiplies the sum. If a group extends over the runs of several warps, each warp adds and
+ * scales its own parts of the group.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
 #define MGL_DEVICE_LINEAR_SCALED_CUH
@@ -12,11 +13,10 @@
 
 #if MGL_SCALED
 
-/* The sums of a row group and the rows of one MMA: of the current group, and of the finished groups
- * with their scales. */
+/* The sums of one MMA's rows of activations for a row group. */
 struct scaled_sums {
-    sums group;
-    float total;
+    sums group;  /* of the current group, without its scale */
+    float total; /* of the finished groups, with their scales */
 };
 
 /* Multiplies the sums of a group by its scale, adds them to the totals, and begins a new group. */
@@ -42,8 +42,8 @@ static __device__ __forceinline__ void store_scaled(const machine &m, const inpu
         to[row * MGL_ROW_GROUP + (m.lane >> 2)] = total;
 }
 
-/* The B operand of part `part` of this lane's row: from the activation buffer at x, or made from
- * the input. */
+/* The B operand of part `part` of this lane's row: from the activation buffer at x, or converted
+ * from the input. `first`: the first part of this warp's run. */
 template <bool BUFFERED>
 static __device__ __forceinline__ uint2 activations_of(const machine &m, const uint2 *x, int row,
                                                        const column &mine, int first, int part)
@@ -55,7 +55,8 @@ static __device__ __forceinline__ uint2 activations_of(const machine &m, const u
     return mine.odd ? make_uint2(words.z, words.w) : make_uint2(words.x, words.y);
 }
 
-/* The byte at an offset in the tape of this epoch, from block `block` on. */
+/* Address in the ring of the byte at `offset` from the start of block `block` of the epoch's
+ * tape. */
 static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block, int offset)
 {
     return ring_memory() + ring_spot(m, block + offset / MGL_BLOCK_BYTES) * MGL_BLOCK_BYTES +
@@ -73,7 +74,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
     const mgl_tape_order p = mgl_tape_order_of(seg.kblocks, MGL_WARPS);
     int blocks, first = run_of(seg.kblocks, m.warp, &blocks);
     const uint2 *x[N]; /* addresses of this lane's column of each MMA in part 0 of the run */
-    int line[N];       /* and its row of activations */
+    int line[N];       /* row of activations of this lane's column of each MMA */
 #pragma unroll
     for (int n = 0; n < N; n++) {
         line[n] = min(n * mma_rows(in.low) + mine.row, in.count - 1);
@@ -90,7 +91,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
         int group = -1;
         for (int i = 0; i < blocks; i++) {
             const u32 block = codes + mgl_tape_place(p, m.warp, i);
-            /* the pages of the scales stay until the row group is done */
+            /* the pages of the scales are freed only after the row group */
             ring_done(m, m.base + (F::ON_TAPE ? scales : block) / PAGE_BLOCKS);
             ring_wait(m, m.base + block / PAGE_BLOCKS + 1);
             const uint4 raw = load_block(ring_spot(m, block), m.lane);
@@ -133,7 +134,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
     return m;
 }
 
-/* Blocks from a row group of a segment to the next. */
+/* Blocks of a row group of a segment, with its scales. */
 static __device__ __forceinline__ int row_group_blocks(const machine &m,
                                                        const mgl_device_segment &seg)
 {
@@ -143,6 +144,7 @@ static __device__ __forceinline__ int row_group_blocks(const machine &m,
                                        });
 }
 
+/* Computes a segment of scaled weights with up to MOST MMAs for each part. */
 template <int MOST>
 static __device__ __forceinline__ machine sum_scaled_segment(const machine &m, const input &in,
                                                              const mgl_device_segment &seg)

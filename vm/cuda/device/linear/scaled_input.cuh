@@ -1,9 +1,10 @@
 /*
- * The input of a product with scaled weights (linear/formats.cuh). The activations are f16, whose
- * range is small. Therefore each warp finds the largest absolute value of its run of a row and
- * multiplies the run by a power of two, so that this value becomes almost 2^15. The sums of the run
- * are divided by the same power of two. Both steps are exact. Values that need more than 16 bits
- * are split into high and low parts, as for 16-bit weights (linear/activations.cuh).
+ * Block scaling of the input of a product with scaled weights (linear/formats.cuh). The activations
+ * are f16 numbers, which have a small range. Therefore each warp finds the largest absolute value
+ * of its run of columns of a row. The warp multiplies the run by the power of two that brings this
+ * value to at least 2^14 and below 2^15. Later the sums of the run are divided by the same power of
+ * two. Both steps are exact in f32. Values that need more than 16 bits are split into high and low
+ * parts, as for 16-bit weights (linear/activations.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
 #define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
@@ -13,32 +14,33 @@
 #if MGL_SCALED
 
 enum {
-    CHUNK = 8, /* columns of 16 bytes of f16 */
+    CHUNK = 8, /* columns in 16 bytes of f16 */
     PART_CHUNKS = MGL_PART_COLUMNS / CHUNK
 };
 
-/* The power of two by which the sums of row j of warp w are multiplied. */
+/* The power of two that multiplies the sums of warp w for row j: reducing() of its run. */
 static __device__ __forceinline__ float &range_of(const machine &m, int j, int w)
 {
     return ((float *)(activation_buffer() + MGL_ACTIVATION_BYTES - RANGE_BYTES))[j * MGL_WARPS + w];
 }
 
-/* The power of two that makes the largest value almost 2^15, from that value's bits, and its
- * inverse. Zero and tiny values are treated like 2^-95. */
+/* The power of two that multiplies a run. `most`: the bits of the largest absolute value of the
+ * run; values below 2^-95 are treated like 2^-95. */
 static __device__ __forceinline__ float enlarging(u32 most)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
     return __uint_as_float((268 - exponent) << 23);
 }
 
+/* 1 / enlarging(most). */
 static __device__ __forceinline__ float reducing(u32 most)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
     return __uint_as_float((exponent - 14) << 23);
 }
 
-/* Reads chunk n of row j, multiplied by the weights of the norm. Returns the sum of squares before
- * that. */
+/* Reads chunk n of row j and multiplies it by the weights of the norm, if there is a norm. Returns
+ * the sum of squares of the values before this multiplication; without a norm 0. */
 static __device__ __forceinline__ float read_scaled(const machine &m, const input &in, int j, int n,
                                                     float *v)
 {
@@ -60,7 +62,7 @@ static __device__ __forceinline__ uint4 pack_f16(const float *v)
                       pack_pair(DTYPE_F16, v[2], v[3]), pack_pair(DTYPE_F16, v[6], v[7]));
 }
 
-/* Multiplies eight values by a power of two and converts them. */
+/* Multiplies eight values by a power of two and converts them to f16, with low parts if `low`. */
 static __device__ __forceinline__ chunk scaled_chunk(const float *v, float factor, bool low)
 {
     float large[CHUNK], rest[CHUNK];
@@ -78,8 +80,9 @@ static __device__ __forceinline__ chunk scaled_chunk(const float *v, float facto
     return c;
 }
 
-/* Prepares this warp's run of row j: its range, its part of the activation buffer if the rows fit,
- * and its sum of squares. The run is read twice unless each lane has at most one chunk. */
+/* Prepares this warp's run of row j, which has n chunks from chunk `first` on. Writes its power of
+ * two, its part of the activation buffer if the rows fit, and its sum of squares. The run is read
+ * twice unless each lane has at most one chunk. */
 static __device__ __forceinline__ void gather_scaled_row(const machine &m, const input &in, int j,
                                                          int first, int n)
 {
@@ -113,7 +116,8 @@ static __device__ __forceinline__ void gather_scaled(const machine &m, const inp
                           blocks * in.parts * PART_CHUNKS);
 }
 
-/* Chunk n of row j, if the rows do not fit in the activation buffer. Its range is known. */
+/* Reads and converts chunk n of row j. Used if the rows do not fit in the activation buffer, after
+ * gather_scaled. */
 static __device__ __noinline__ chunk direct_scaled_chunk(const machine m, int j, int n)
 {
     const input &in = own().in[m.instruction];
