@@ -88,6 +88,11 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
     const int64_t columns = segment->col_hi - segment->col_lo;
     const int64_t ring = (int64_t)(program->exec.ring_pages - 1) * program->exec.page_bytes;
     char text[MGL_WEIGHT_FORMAT_TEXT];
+    if (mgl_weight_format_has_minimums(format))
+        return mgl_fail(err, MGL_BAD_INPUT, name,
+                        "the CUDA machine does not support weights with minimums (%s); use "
+                        "--device cpu, or the target cpu",
+                        mgl_weight_format_print(format, text));
     if (format.group % MGL_PART_COLUMNS)
         return mgl_fail(err, MGL_BAD_INPUT, name,
                         "the CUDA machine supports groups of a multiple of %d columns, not %s; use "
