@@ -176,7 +176,7 @@ static void check_segments(mgl_check *check, int t)
             if (tensor && (tensor->rank != 2 || !mgl_program_takes_format(p, tensor->format)))
                 mgl_check_report(check, 105, t, 0,
                                  "%s: tensor %.64s is rank %d %s; a tape holds matrices of the "
-                                 "types line's %s, and on a CPU of f32 and of scaled formats, or "
+                                 "types line's %s and of scaled formats, and on a CPU of f32, or "
                                  "in f32 of any format",
                                  mgl_check_task(check, t, name), tensor->name, tensor->rank,
                                  mgl_weight_format_print(tensor->format, format[0]),

@@ -34,7 +34,7 @@ typedef struct mgl_formats {
     bool lossy; /* some format cannot hold every number of the checkpoint's format; false without
                    a graph */
 } mgl_formats;
-enum { MGL_FORMATS_TEXT = 48 };
+enum { MGL_FORMATS_TEXT = 64 };
 /* Print the set as "f32 and bf16", or "" if it is empty: weight formats, and dtypes. Return `to`.
  */
 const char *mgl_formats_print_weights(unsigned formats, char to[MGL_FORMATS_TEXT]);

@@ -12,6 +12,7 @@
 #include "schedule/pages.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { FLAG_SETS = 2 };
 
@@ -163,7 +164,12 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
     mgl_program_tensor *gate = &w->program->tensors[l->gate], *up = &w->program->tensors[l->up];
     const bool scaled =
         mgl_weight_format_is_scaled(gate->format) || mgl_weight_format_is_scaled(up->format);
-    if (!mgl_weight_format_equal(gate->format, up->format))
+    const bool differ = !mgl_weight_format_equal(gate->format, up->format);
+    if (differ && scaled && strcmp(w->program->target.arch, "cpu") != 0)
+        w->status = mgl_fail(w->err, MGL_BAD_INPUT, gate->checkpoint,
+                             "gate and up of a layer have different weight formats, which only the "
+                             "CPU machine supports; use --device cpu, or the target cpu");
+    if (differ)
         gate->format = up->format =
             mgl_weight_format_of(scaled ? MGL_F32 : w->program->weight_dtype);
     declare_factors(w, l->gate);

@@ -34,6 +34,15 @@ static bool has_panels(const mgl_program *list)
     return true;
 }
 
+/* Whether a task of the list has an op of the family. */
+static bool has_family(const mgl_program *list, mgl_family family)
+{
+    bool has = false;
+    for (int i = 0; i < list->task_count; i++)
+        has |= mgl_op_get(list->tasks[i].op)->family == family;
+    return has;
+}
+
 static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 {
     const mgl_exec *exec = &program->exec;
@@ -46,6 +55,10 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
                         "bytes, a stage of a multiple of 128 bytes, and bytes in flight",
                         MGL_MAX_WARPS, MGL_MIN_PAGES, MGL_MAX_PAGES, MGL_BLOCK_BYTES);
     const mgl_limits *limits = &program->limits;
+    if (program->is_second && !has_panels(program) && has_family(program, MGL_FAMILY_PANEL))
+        return mgl_fail(err, MGL_BAD_INPUT, "second list",
+                        "some of its products are panels, and others are not: the kernel streams "
+                        "the tape for one of the two; use panels for all products, or for none");
     if (program->is_second && limits->rows > MGL_CUDA_MOST_SECOND && !has_panels(program))
         return mgl_fail(err, MGL_BAD_INPUT, "second_rows",
                         "the second list has %d rows; without panels as its products the CUDA "
@@ -88,10 +101,10 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
     const int64_t columns = segment->col_hi - segment->col_lo;
     const int64_t ring = (int64_t)(program->exec.ring_pages - 1) * program->exec.page_bytes;
     char text[MGL_WEIGHT_FORMAT_TEXT];
-    if (mgl_weight_format_has_minimums(format))
+    if (format.code != MGL_CODE_INT8 && format.code != MGL_CODE_INT4 &&
+        format.code != MGL_CODE_E4M3)
         return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "the CUDA machine does not support weights with minimums (%s); use "
-                        "--device cpu, or the target cpu",
+                        "the CUDA machine does not support %s; use --device cpu, or the target cpu",
                         mgl_weight_format_print(format, text));
     if (format.group % MGL_PART_COLUMNS)
         return mgl_fail(err, MGL_BAD_INPUT, name,

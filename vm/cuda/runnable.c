@@ -54,6 +54,10 @@ static const char *check_linear(const mgl_program *program, const mgl_task *task
     const char *why = task->op == MGL_OP_MERGE_ADD ? check_partials(program, in) : NULL;
     if (why)
         return why;
+    if (in->flag && task->op != MGL_OP_MERGE_ADD &&
+        columns % (MGL_GRANULE_BYTES / (int64_t)mgl_dtype_size(program->weight_dtype)))
+        return "its input is flagged, and the columns are not whole granules of 16 bytes of the "
+               "weights' format";
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_G8X2 && task->segments.count != 1)
         return "it has not exactly one segment";
     for (int i = 0; i < task->segments.count; i++) {

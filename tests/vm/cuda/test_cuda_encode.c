@@ -54,14 +54,14 @@ static mgl_program *scaled_program(mgl_weight_format format)
     return program;
 }
 
-/* The kernel's sums are of 32 columns, it knows no minimums, and it keeps the scales of a row group
- * in the ring. */
+/* The kernel's sums are of 32 columns, it does not know uint4, and it keeps the scales of a row
+ * group in the ring. */
 START_TEST(weight_formats_that_the_kernel_lacks_are_refused)
 {
     static const struct {
         mgl_weight_format format;
         const char *why;
-    } cases[] = {{{MGL_CODE_UINT4, MGL_F16, 32, 1, false}, "weights with minimums (uint4"},
+    } cases[] = {{{MGL_CODE_UINT4, MGL_F16, 32, 1, false}, "does not support uint4 group 32 f16"},
                  {{MGL_CODE_INT4, MGL_F16, 16, 1, false}, "groups of a multiple of 32"},
                  {{MGL_CODE_INT8, MGL_F32, 48, 1, true}, "groups of a multiple of 32"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -27,6 +27,7 @@ enum {
  * scales. */
 template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS>
 struct scaled_weights {
+    static_assert(CODE == CODE_INT8 || CODE == CODE_INT4 || CODE == CODE_E4M3, "decode() lacks it");
     enum {
         PARTS = CODE == CODE_INT4 ? 4 : 2, /* parts of a block */
         GROUP_PARTS = GROUP / MGL_PART_COLUMNS,
