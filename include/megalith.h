@@ -323,16 +323,15 @@ typedef struct mgl_model_facts {
     int64_t sequences;        /* maximum replies of one launch */
 } mgl_model_facts;
 
-/* Imports, lowers, validates and loads the checkpoint at `path`: a folder in Hugging Face layout,
- * a GGUF file, or org/name or org/name@revision in the local Hugging Face cache (HF_HUB_CACHE,
+/* Imports, lowers, validates and loads the checkpoint at `path`: a folder in Hugging Face layout, a
+ * GGUF file, or org/name or org/name@revision in the local Hugging Face cache (HF_HUB_CACHE,
  * HF_HOME or ~/.cache). NULL `options`: the defaults. Release *out with mgl_model_close. A compiled
  * model is not lowered again: a config, a schedule, another dtype, or a larger capacity than its
  * own is MGL_USAGE. A smaller capacity limits the positions of replies. Without config and
- * schedule, a tuned entry for the model, device, number of sequences and capacity replaces the
- * defaults. Entries are in XDG_DATA_HOME/megalith/tuned, else ~/.local/share, and in the library.
- * An entry changes speed, and maybe the order of sums and thus the last bits of logits. An unusable
- * entry is skipped. A GPU's compiled kernel is cached in MEGALITH_CACHE, else
- * XDG_CACHE_HOME/megalith, else
+ * schedule, a tuned entry for the model, device, sequences and capacity replaces the defaults: from
+ * XDG_DATA_HOME/megalith/tuned, else ~/.local/share, or the library. An entry changes speed, and
+ * maybe the order of sums and thus the last bits of logits. An unusable entry is skipped. A GPU's
+ * compiled kernel is cached in MEGALITH_CACHE, else XDG_CACHE_HOME/megalith, else
  * ~/.cache/megalith. MGL_REJECTED: the validator rejects the schedule; nothing is launched. */
 MGL_API mgl_status mgl_model_open(const char *path, const mgl_open_options *options,
                                   mgl_model **out, mgl_error *err);
@@ -476,15 +475,14 @@ MGL_API mgl_status mgl_model_generate_batch(mgl_model *model, const mgl_request 
 MGL_API void mgl_model_cancel(mgl_model *model);
 
 /* Teacher-forced log-probabilities: logprob[i] (natural logarithm) of ids[i] given ids[0..i-1], for
- * i in 1..count-1; logprob[0] is 0. MGL_BAD_INPUT: a value is NaN or infinite. MGL_INTERRUPTED: the
- * model's switch was set. */
+ * i in 1..count-1; logprob[0] is 0. MGL_BAD_INPUT: a value is NaN or infinite. MGL_INTERRUPTED:
+ * the model's switch was set. */
 MGL_API mgl_status mgl_model_score(mgl_model *model, const int32_t *ids, size_t count,
                                    float *logprob, mgl_error *err);
 
 /* Teacher-forced logits: row i of `logits` (count - 1 - begin, vocab) is the distribution of
- * ids[begin + 1 + i] given ids[0 .. begin + i]. begin <= count - 1. Tokens before `begin` are not
- * read again if the cache holds them from the model's last calls, so a text can be read in parts.
- * With split attention, the parts can change the last bits. Errors as in mgl_model_score. */
+ * ids[begin + 1 + i] given ids[0 .. begin + i]. Tokens before `begin` that the cache holds are not
+ * read again; split attention can then change the last bits. Errors as in mgl_model_score. */
 MGL_API mgl_status mgl_model_score_logits(mgl_model *model, const int32_t *ids, size_t count,
                                           size_t begin, float *logits, mgl_error *err);
 

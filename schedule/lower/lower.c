@@ -690,6 +690,7 @@ static bool has_failed(const mgl_program *program)
             (!program->second || mgl_program_failed(program->second)));
 }
 
+/* Whether the embedding is quantized: programs for a GPU then have its decoded numbers, in f32. */
 static bool has_quantized_table(const mgl_graph *graph)
 {
     const int table = mgl_graph_find_tensor(graph, MGL_TENSOR_EMBEDDING);
@@ -720,7 +721,7 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
     if (!strcmp(target->arch, "cpu")) /* one reader wants the blocks of a row group in order */
         program->exec.warps = 1;
     mgl_program_set_dtype(program, options->dtype);
-    if (strcmp(target->arch, "cpu") != 0 && has_quantized_table(graph)) /* decoded, exactly */
+    if (strcmp(target->arch, "cpu") != 0 && has_quantized_table(graph))
         program->embedding_dtype = MGL_F32;
     w.program = program;
     w.layers = mgl_alloc_zero((size_t)graph->geometry.layers, sizeof *w.layers);

@@ -48,8 +48,7 @@ typedef struct gguf_block {
 const gguf_block *gguf_find_block(const char *name);
 /* Weight `i` of a block, by the definition of its type. */
 float gguf_block_number(const gguf_block *type, const uint8_t *block, size_t i);
-/* Stores weights in blocks. The numbers are near the weights; what they are exactly is for
- * gguf_block_number to say. */
+/* Rounds weights to blocks. gguf_block_number gives the rounded numbers. */
 void gguf_quantize(const gguf_block *type, const float *weights, size_t count, uint8_t *to);
 
 /* A model as a GGUF file. */

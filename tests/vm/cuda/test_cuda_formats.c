@@ -1,0 +1,110 @@
+/* Tests of programs with scaled weights that the CUDA machine rejects before it uses a device, and
+ * of a quantized embedding in a program for a GPU. */
+#include "tests/vm/cuda/cuda_support.h"
+#include "tests/vm/scaled_model.h"
+
+#include <string.h>
+
+#include "vm/cuda/encode.h"
+
+/* Checks that the program is rejected with a message that contains `why`. */
+static void refused(const mgl_program *program, const char *why)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_cuda_check_program(program, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, why) != NULL, "%s", err.message);
+}
+
+/* A program for a GPU whose matrices have a scaled format. */
+static mgl_program *scaled_program(const mgl_geometry *geometry, mgl_weight_format format,
+                                   const device_options *options)
+{
+    mgl_graph *graph = random_graph(geometry, 64, true, MGL_F32, 5);
+    quantize_matrices(graph, format, true, false);
+    mgl_program *program = program_for(graph, "sm_90a:2", options);
+    mgl_graph_free(graph);
+    return program;
+}
+
+/* The kernel adds 32 columns at a time and does not know uint4. */
+START_TEST(formats_that_the_kernel_lacks_are_refused)
+{
+    static const struct {
+        mgl_weight_format format;
+        const char *why;
+    } cases[] = {{{MGL_CODE_UINT4, MGL_F16, 32, 1, false}, "does not support uint4 group 32 f16"},
+                 {{MGL_CODE_INT4, MGL_F16, 16, 1, false}, "groups of a multiple of 32"},
+                 {{MGL_CODE_INT8, MGL_F32, 48, 1, true}, "groups of a multiple of 32"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mgl_program *program =
+            scaled_program(&small_model, cases[i].format, &(device_options){.capacity = 64});
+        refused(program, cases[i].why);
+        mgl_program_free(program);
+    }
+}
+END_TEST
+
+static const mgl_weight_format int8_groups = {MGL_CODE_INT8, MGL_F32, 32, 1, true};
+
+/* The ring holds the scales of a row group, and the stage the ranges of the warps. */
+START_TEST(scales_and_ranges_need_room)
+{
+    mgl_error err;
+    mgl_program *program =
+        scaled_program(&small_model, int8_groups, &(device_options){.capacity = 64});
+    ok(mgl_cuda_check_program(program, &err), err);
+    const mgl_exec exec = program->exec;
+    program->exec.page_bytes = 512;
+    program->exec.ring_pages = MGL_MIN_PAGES;
+    refused(program, "increase ring_pages");
+    program->exec = exec;
+    program->exec.stage_bytes = 0;
+    refused(program, "increase stage_bytes");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* 36 columns in f32 are whole granules; of 16-bit weights they are not. */
+START_TEST(flagged_inputs_are_whole_granules_of_the_weights)
+{
+    static const mgl_geometry narrow = {36, 1, 2, 1, 20, 44, 75, 1e-5f};
+    const device_options options = {
+        .dtype = MGL_F32, .capacity = 64, .exchange = MGL_EXCHANGE_FLAGS};
+    mgl_error err;
+    mgl_program *program = scaled_program(&narrow, int8_groups, &options);
+    ok(mgl_cuda_check_program(program, &err), err);
+    for (int i = 0; i < program->tensor_count; i++) /* only scaled weights remain */
+        if (program->tensors[i].rank == 2 &&
+            !mgl_weight_format_is_scaled(program->tensors[i].format))
+            program->tensors[i].format = mgl_weight_format_of(MGL_BF16);
+    program->weight_dtype = MGL_BF16;
+    refused(program, "not whole granules");
+    mgl_program_free(program);
+}
+END_TEST
+
+/* The table has the decoded weights in f32, so the validator finds the checkpoint's values. */
+START_TEST(a_quantized_embedding_is_decoded_for_a_gpu)
+{
+    mgl_error err;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    quantize_matrices(graph, int8_groups, true, true);
+    mgl_program *program =
+        program_for(graph, "sm_90a:2", &(device_options){.dtype = MGL_BF16, .capacity = 64});
+    ck_assert_int_eq(program->embedding_dtype, MGL_F32);
+    ok(mgl_vm_check(program, graph, &err), err);
+    ok(mgl_cuda_check_program(program, &err), err);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("cuda formats");
+    tcase_add_test(tests, formats_that_the_kernel_lacks_are_refused);
+    tcase_add_test(tests, scales_and_ranges_need_room);
+    tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
+    tcase_add_test(tests, a_quantized_embedding_is_decoded_for_a_gpu);
+    return fixture_main("cuda formats", tests);
+}
