@@ -126,10 +126,10 @@ MGL_SYNTHETIC_FN float mgl_synthetic_scale(const mgl_synthetic_rule *rule, int r
 /* The number of a code. The e4m3 codes of mgl_synthetic_code are integers of at most 63. */
 MGL_SYNTHETIC_FN int mgl_synthetic_number(const mgl_synthetic_rule *rule, unsigned code, int zero)
 {
-    const int exponent = (int)(code >> 3 & 15) - 7;
-    const int size = code & 127 ? (int)(8 + (code & 7)) << exponent >> 3 : 0;
     if (!rule->e4m3)
         return (int)code - zero;
+    const int exponent = (int)(code >> 3 & 15) - 7;
+    const int size = code & 127 ? (int)(8 + (code & 7)) << exponent >> 3 : 0;
     return code & 128 ? -size : size;
 }
 

@@ -17,7 +17,7 @@
 #include "vm/cuda/driver.h"
 #include "vm/cuda/sources.h"
 
-enum { SKIP = 77, LEAST_PART = 48, PARTS = 132, LARGEST = 1 << 20, MOST_SOURCES = 96 };
+enum { SKIP = 77, LEAST_PART = 48, PARTS = 132, LARGEST = 1 << 20 };
 
 /* The shape of a block. With few bytes of stage memory, the list does not fit, and the row is
  * scanned again. */
@@ -166,7 +166,8 @@ static void find_keys(const float *logits, int vocab, uint32_t keys[2], float *p
 static const emu_plain_kernel *compile(const struct shape *s)
 {
     static char options[40][48];
-    const char *names[MOST_SOURCES], *texts[MOST_SOURCES], *list[40];
+    const char **names = calloc((size_t)mgl_cuda_source_count, sizeof *names);
+    const char **texts = calloc((size_t)mgl_cuda_source_count, sizeof *texts), *list[40];
     const struct {
         const char *name;
         int value;
@@ -198,6 +199,7 @@ static const emu_plain_kernel *compile(const struct shape *s)
                      {"KV_RING", 0},
                      {"BIAS", 0},
                      {"MERGE_ADD", 0},
+                     {"SCALED", 0},
                      {"DRAWS", 0},
                      {"PENALTIES", 0},
                      {"SHARE", 0},
@@ -237,6 +239,8 @@ static const emu_plain_kernel *compile(const struct shape *s)
     ck_assert_int_eq(driver.module_load(&module, object, 0, NULL, NULL), 0);
     ck_assert_int_eq(driver.module_function(&function, module, "draw_rows"), 0);
     free(object);
+    free(names);
+    free(texts);
     mgl_free(text);
     return function;
 }

@@ -14,8 +14,8 @@
 #if MGL_SCALED
 
 enum {
-    CHUNK = 8, /* columns in 16 bytes of f16 */
-    PART_CHUNKS = MGL_PART_COLUMNS / CHUNK
+    CHUNK_COLUMNS = 8, /* columns in 16 bytes of f16 */
+    PART_CHUNKS = MGL_PART_COLUMNS / CHUNK_COLUMNS
 };
 
 /* The power of two that multiplies the sums of warp w for row j: reducing() of its run. */
@@ -47,10 +47,10 @@ static __device__ __forceinline__ float read_scaled(const machine &m, const inpu
     const u64 policy = keep_policy();
     float squares = 0.0f;
 #pragma unroll
-    for (int i = 0; i < CHUNK; i += VECTOR) {
-        read_chunk(m, in, j, n * CHUNK + i, policy, v + i);
+    for (int i = 0; i < CHUNK_COLUMNS; i += VECTOR) {
+        read_chunk(m, in, j, n * CHUNK_COLUMNS + i, policy, v + i);
         if (in.g)
-            squares += weigh(in, n * CHUNK + i, v + i);
+            squares += weigh(in, n * CHUNK_COLUMNS + i, v + i);
     }
     return squares;
 }
@@ -65,15 +65,15 @@ static __device__ __forceinline__ uint4 pack_f16(const float *v)
 /* Multiplies eight values by a power of two and converts them to f16, with low parts if `low`. */
 static __device__ __forceinline__ chunk scaled_chunk(const float *v, float factor, bool low)
 {
-    float large[CHUNK], rest[CHUNK];
+    float large[CHUNK_COLUMNS], rest[CHUNK_COLUMNS];
 #pragma unroll
-    for (int i = 0; i < CHUNK; i++)
+    for (int i = 0; i < CHUNK_COLUMNS; i++)
         large[i] = v[i] * factor;
     chunk c = {pack_f16(large), make_uint4(0, 0, 0, 0)};
     if (low) {
         format<DTYPE_F16>::unpack(middle_swapped(c.high), rest);
 #pragma unroll
-        for (int i = 0; i < CHUNK; i++)
+        for (int i = 0; i < CHUNK_COLUMNS; i++)
             rest[i] = large[i] - rest[i];
         c.low = pack_f16(rest);
     }
@@ -86,12 +86,12 @@ static __device__ __forceinline__ chunk scaled_chunk(const float *v, float facto
 static __device__ __forceinline__ void gather_scaled_row(const machine &m, const input &in, int j,
                                                          int first, int n)
 {
-    float v[CHUNK], squares = 0.0f;
+    float v[CHUNK_COLUMNS], squares = 0.0f;
     u32 most = 0;
     for (int c = m.lane; c < n; c += 32) {
         squares += read_scaled(m, in, j, first + c, v);
 #pragma unroll
-        for (int i = 0; i < CHUNK; i++)
+        for (int i = 0; i < CHUNK_COLUMNS; i++)
             most = max(most, __float_as_uint(v[i]) & 0x7FFFFFFFu);
     }
     most = __reduce_max_sync(0xFFFFFFFFu, most);
@@ -121,7 +121,7 @@ static __device__ __forceinline__ void gather_scaled(const machine &m, const inp
 static __device__ __noinline__ chunk direct_scaled_chunk(const machine m, int j, int n)
 {
     const input &in = own().in[m.instruction];
-    float v[CHUNK];
+    float v[CHUNK_COLUMNS];
     read_scaled(m, in, j, n, v);
     return scaled_chunk(v, 1.0f / range_of(m, j, m.warp), in.low);
 }
