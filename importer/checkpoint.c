@@ -24,12 +24,15 @@ typedef struct source {
     mgl_safetensors *files;   /* owned */
     mgl_view *views;          /* owned (graph tensor_count): where each is stored */
     mgl_quantized *quantized; /* owned (graph tensor_count): of quantized tensors */
+    int tensor_count;         /* of the graph; 0: `quantized` is not allocated */
     bool *used;               /* owned (stored tensors): the graph uses at least a part of it */
 } source;
 
 static void close_source(void *reader)
 {
     source *s = reader;
+    for (int i = 0; i < s->tensor_count; i++)
+        mgl_free(s->quantized[i].order);
     mgl_safetensors_close(s->files);
     mgl_free(s->views);
     mgl_free(s->quantized);
@@ -88,7 +91,7 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
         return mgl_quantized_read(s->files, &s->quantized[tensor], row, count, to, err);
     /* A tensor of rank 1 has one row; it is read as `cols` rows of one element. */
     const int64_t width = t->rank == 1 ? 1 : t->cols, rows = t->rank == 1 ? count * t->cols : count;
-    const int64_t run = view->interleave ? 1 : rows;
+    const int64_t run = view->interleave || view->order ? 1 : rows;
     const size_t bytes = (size_t)width * mgl_dtype_size(t->dtype);
     for (int64_t i = 0; i < rows && !status; i += run) {
         const int64_t first = mgl_view_row(view, row + i);
@@ -223,8 +226,10 @@ static mgl_status allocate_source(size_t stored, size_t tensors, source **out, m
     s->used = mgl_alloc_zero(stored, sizeof *s->used);
     s->views = mgl_alloc_zero(tensors, sizeof *s->views);
     s->quantized = mgl_alloc_zero(tensors, sizeof *s->quantized);
-    if (s->used && s->views && s->quantized)
+    if (s->used && s->views && s->quantized) {
+        s->tensor_count = (int)tensors;
         return MGL_OK;
+    }
     close_source(s);
     *out = NULL;
     return mgl_fail_memory(err, stored + tensors * sizeof *s->quantized);

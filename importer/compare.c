@@ -9,6 +9,7 @@
 #include "importer/compare.h"
 
 #include "base/text.h"
+#include "importer/quantized/order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -285,5 +286,6 @@ static int check_unwanted(comparison *c)
 int mgl_compare_tensors(comparison *c)
 {
     bind_tensors(c);
+    mgl_orders_relabel(c);
     return check_unwanted(c);
 }

@@ -195,6 +195,8 @@ mgl_view mgl_naming_view(const mgl_naming *naming, const mgl_tensor *tensor)
 int64_t mgl_view_row(const mgl_view *view, int64_t row)
 {
     const int64_t size = view->interleave, half = size / 2;
+    if (view->order)
+        return view->row + view->order[row];
     if (!size)
         return view->row + row;
     const int64_t at = row % size;

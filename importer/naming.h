@@ -11,12 +11,13 @@
 
 /* A tensor of the graph as rows of a stored tensor. For rank 1, each element is a row. */
 typedef struct mgl_view {
-    int stored;         /* index in the files; -1: missing */
-    int64_t row;        /* first row */
-    int64_t total;      /* rows of the whole stored tensor */
-    bool wide;          /* rank 1: stored as F64, read as F32 */
-    int32_t interleave; /* 0, or head_dim: the rows of each head are stored as 0, head_dim / 2,
-                         * 1, head_dim / 2 + 1, ... of the graph's rows */
+    int stored;           /* index in the files; -1: missing */
+    int64_t row;          /* first row */
+    int64_t total;        /* rows of the whole stored tensor */
+    bool wide;            /* rank 1: stored as F64, read as F32 */
+    int32_t interleave;   /* 0, or head_dim: the rows of each head are stored as 0, head_dim / 2,
+                           * 1, head_dim / 2 + 1, ... of the graph's rows */
+    const int32_t *order; /* NULL, or (rows): row i is stored as row order[i] of these rows */
 } mgl_view;
 
 /* Returns the stored row of row `row` of a view. */

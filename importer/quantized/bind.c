@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "importer/quantized/order.h"
 #include "importer/quantized/read.h"
 
 #include <inttypes.h>
@@ -248,40 +249,53 @@ static bool bind_row_scales(matrix *m, int index)
 
 /* ---- order of columns ------------------------------------------------------------------------ */
 
-/* Checks that a map of columns to groups does not reorder columns: -1, or k / group. */
-static bool check_order(matrix *m, int index)
+/* Whether the layout has reordered columns. */
+static bool may_reorder(const matrix *m)
 {
-    const int64_t group = group_columns(m);
-    int64_t *map = read_integers(m, index, m->columns);
+    const mgl_quantizer quantizer = m->b->quantization->quantizer;
+    return (quantizer == MGL_QUANTIZER_GPTQ || quantizer == MGL_QUANTIZER_COMPRESSED) &&
+           m->group->strategy == MGL_SCALES_GROUP;
+}
+
+/* Reads a stored map of columns to groups. An order that moves columns is kept. */
+static bool bind_map(matrix *m, int index)
+{
+    mgl_error cause;
+    int32_t *order = NULL;
     const char *name = stored_of(m->b, index)->name;
-    bool good = map != NULL;
-    for (int64_t k = 0; k < m->columns && good; k++) {
-        if (map[k] < -1 || map[k] >= m->out->groups)
-            good = reject(m->b, name,
-                          "column %" PRId64 " has group %" PRId64 "; the groups are 0 to %" PRId64,
-                          k, map[k], m->out->groups - 1);
-        else if (map[k] >= 0 && map[k] != k / group)
-            good = reject(m->b, name,
-                          "reordered columns (desc_act, or actorder \"group\") are not supported: "
-                          "column %" PRId64 " has group %" PRId64 "; use a checkpoint without "
-                          "reordering, such as desc_act false or actorder \"static\"",
-                          k, map[k]);
-    }
-    mgl_free(map);
-    if (good)
-        m->b->used[index] = true;
+    int64_t *group_of = read_integers(m, index, m->columns);
+    const mgl_column_map map = {.group_of = group_of,
+                                .columns = m->columns,
+                                .groups = m->out->groups,
+                                .size = group_columns(m),
+                                .zeros_ignored =
+                                    m->b->quantization->quantizer == MGL_QUANTIZER_GPTQ};
+    mgl_status status = group_of ? mgl_column_map_sort(&map, name, &order, &cause) : MGL_OK;
+    bool good = group_of && (!status || fail_read(m->b, status, &cause));
+    mgl_free(group_of);
+    m->b->used[index] |= good;
+    if (order && m->out->order)
+        good = reject(m->b, name,
+                      "the matrix has two orders of columns; keep one of g_idx and weight_g_idx");
+    else if (order && !may_reorder(m))
+        good = reject(m->b, name,
+                      "the columns are reordered, which the declared layout does not allow; "
+                      "download the model again");
+    if (good && order)
+        m->out->order = order;
+    else
+        mgl_free(order);
     return good;
 }
 
-/* The same of every stored map of a matrix, also where its layout does not need one. */
-static bool check_orders(matrix *m)
+/* Reads all stored maps of a matrix, also where its layout does not need one. */
+static bool bind_maps(matrix *m)
 {
     static const char *const suffixes[] = {"weight_g_idx", "g_idx"};
     bool good = true;
     for (int i = 0; i < 2 && good; i++) {
         const int index = find(m, suffixes[i]);
-        if (index >= 0 && !m->b->used[index])
-            good = check_order(m, index);
+        good = index < 0 || bind_map(m, index);
     }
     return good;
 }
@@ -477,7 +491,6 @@ static bool check_weight_shape(matrix *m)
 static bool bind_packed(matrix *m)
 {
     mgl_quantized *q = m->out;
-    const int order = find(m, "weight_g_idx");
     int scale;
     if (m->group->is_float)
         return reject(
@@ -489,7 +502,7 @@ static bool bind_packed(matrix *m)
     return check_dtype(m, q->codes, "I32") && check_words(m, m->columns, "columns") &&
            check_shape(m, q->codes, m->rows, m->columns * m->group->bits / 32) &&
            check_weight_shape(m) && need(m, "weight_scale", &scale) && bind_row_scales(m, scale) &&
-           (order < 0 || check_order(m, order)) && bind_compressed_zeros(m);
+           bind_compressed_zeros(m);
 }
 
 /* The shared part of GPTQ and AWQ: scales [G, N] and qzeros [G, N bits / 32]. */
@@ -509,15 +522,15 @@ static bool bind_columns(matrix *m, int64_t rows, int64_t columns)
 static bool bind_gptq(matrix *m)
 {
     mgl_quantized *q = m->out;
-    int order = find(m, "g_idx");
+    int map = find(m, "g_idx");
     q->packing = MGL_CODES_GPTQ;
     q->zero_packing = MGL_ZEROS_GPTQ;
     if (!bind_columns(m, m->columns * m->group->bits / 32, m->rows))
         return false;
     m->b->used[q->zeros] = true;
-    if (order < 0 && m->b->quantization->desc_act && !need(m, "g_idx", &order))
+    if (map < 0 && m->b->quantization->desc_act && !need(m, "g_idx", &map))
         return false;
-    return (order < 0 || check_order(m, order)) && decide_gptq_zeros(m);
+    return decide_gptq_zeros(m);
 }
 
 static bool bind_awq(matrix *m)
@@ -752,7 +765,7 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
     const mgl_quantization_group *group = find_group(&m, tensor);
     const bool bound = group ? bind_with(&m, group, suffix, view, codes)
                              : bind_untargeted(&m, suffix, view, codes);
-    const bool good = bound && check_orders(&m);
+    const bool good = bound && bind_maps(&m);
     mark_companions(&m, true);
     if (!good)
         return MGL_BINDING_REJECTED;

@@ -156,6 +156,13 @@ static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quanti
     return MGL_OK;
 }
 
+/* The first stored column of a group. */
+static int64_t first_column(const mgl_quantized *m, int64_t group)
+{
+    const int64_t column = group * m->format.group;
+    return m->order ? m->order[column] : column;
+}
+
 /* Rejects scales, or minimums, that make a weight infinite or NaN. The largest code is 448, of
  * e4m3. */
 static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m,
@@ -169,7 +176,7 @@ static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized
                             "the %s of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
                             ") is %s; download the model again or use another checkpoint",
                             what, row + i / m->groups, i % m->groups,
-                            i % m->groups * m->format.group,
+                            first_column(m, i % m->groups),
                             isnan(scales[i])   ? "NaN"
                             : isinf(scales[i]) ? "infinite"
                                                : "too large");
@@ -331,6 +338,19 @@ static mgl_status allocate(const mgl_quantized *m, int64_t count, mgl_quantized_
     return MGL_OK;
 }
 
+/* Copies the row `from` of b to the row `to` of a. */
+static void copy_row(const mgl_quantized *m, const mgl_quantized_rows *a, int64_t to,
+                     const mgl_quantized_rows *b, int64_t from)
+{
+    const mgl_quantized_rows x = rows_from(m, a, to), y = rows_from(m, b, from);
+    memcpy(x.codes, y.codes, (size_t)m->columns);
+    memcpy(x.scales, y.scales, (size_t)m->groups * sizeof *x.scales);
+    if (x.zeros)
+        memcpy(x.zeros, y.zeros, (size_t)m->groups);
+    if (x.minimums)
+        memcpy(x.minimums, y.minimums, (size_t)m->groups * sizeof *x.minimums);
+}
+
 /* Reads rows of one head whose rows are stored in another order: reads the whole head. */
 static mgl_status read_head(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                             int64_t count, const mgl_quantized_rows *to, mgl_error *err)
@@ -343,13 +363,7 @@ static mgl_status read_head(const mgl_safetensors *files, const mgl_quantized *m
     status = read_run(files, m, m->view.row + start, size, &head, err);
     for (int64_t i = 0; i < count && !status; i++) {
         const int64_t from = mgl_view_row(&m->view, row + i) - m->view.row - start;
-        const mgl_quantized_rows a = rows_from(m, to, i), b = rows_from(m, &head, from);
-        memcpy(a.codes, b.codes, (size_t)m->columns);
-        memcpy(a.scales, b.scales, (size_t)m->groups * sizeof *a.scales);
-        if (a.zeros)
-            memcpy(a.zeros, b.zeros, (size_t)m->groups);
-        if (a.minimums)
-            memcpy(a.minimums, b.minimums, (size_t)m->groups * sizeof *a.minimums);
+        copy_row(m, to, i, &head, from);
     }
     mgl_free(head.scales);
     return status;
@@ -362,20 +376,47 @@ static int64_t run_rows(const mgl_quantized *m, int64_t codes)
     return rows > 8 ? rows : 8;
 }
 
-mgl_status mgl_quantized_read_codes(const mgl_safetensors *files, const mgl_quantized *m,
-                                    int64_t row, int64_t count, const mgl_quantized_rows *to,
-                                    mgl_error *err)
+/* Reads rows in the order of the view, with columns as stored. */
+static mgl_status read_stored(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
+                              int64_t count, const mgl_quantized_rows *to, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (int64_t at = 0, some; at < count && !status; at += some) {
         const int64_t head = m->view.interleave;
-        const int64_t most = head ? head - (row + at) % head : run_rows(m, RUN_CODES);
+        const int64_t most = head            ? head - (row + at) % head
+                             : m->view.order ? 1
+                                             : run_rows(m, RUN_CODES);
         const mgl_quantized_rows part = rows_from(m, to, at);
         some = count - at < most ? count - at : most;
         status = head ? read_head(files, m, row + at, some, &part, err)
-                      : read_run(files, m, m->view.row + row + at, some, &part, err);
+                      : read_run(files, m, mgl_view_row(&m->view, row + at), some, &part, err);
     }
     return status;
+}
+
+/* Sorts the columns of `count` rows of codes by group. */
+static mgl_status sort_columns(const mgl_quantized *m, int64_t count, uint8_t *codes,
+                               mgl_error *err)
+{
+    const size_t columns = (size_t)m->columns;
+    uint8_t *row = mgl_alloc(columns);
+    if (!row)
+        return mgl_fail_memory(err, columns);
+    for (int64_t i = 0; i < count; i++, codes += columns) {
+        memcpy(row, codes, columns);
+        for (size_t k = 0; k < columns; k++)
+            codes[k] = row[m->order[k]];
+    }
+    mgl_free(row);
+    return MGL_OK;
+}
+
+mgl_status mgl_quantized_read_codes(const mgl_safetensors *files, const mgl_quantized *m,
+                                    int64_t row, int64_t count, const mgl_quantized_rows *to,
+                                    mgl_error *err)
+{
+    mgl_status status = read_stored(files, m, row, count, to, err);
+    return status || !m->order ? status : sort_columns(m, count, to->codes, err);
 }
 
 /* Multiplies the codes of a row. `numbers`: of all e4m3 codes. */

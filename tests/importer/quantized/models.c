@@ -49,6 +49,17 @@ static int64_t group_of(const recipe *r, int64_t column)
     return r->group ? column / r->group : 0;
 }
 
+int64_t sorted_column(const recipe *r, const char *name, int64_t column)
+{
+    const int64_t columns = strstr(name, "down_proj") ? FFN : HIDDEN;
+    const char *kind = !r->same_order              ? name
+                       : strstr(name, "self_attn") ? (strstr(name, "o_proj") ? "o" : "qkv")
+                                                   : (strstr(name, "down_proj") ? "down" : "mlp");
+    if (!r->reorder || !strstr(name, r->reorder))
+        return column;
+    return (column * (2 * (int64_t)(draw(kind, 0, 0, 5) % 32) + 5) + 7) % columns;
+}
+
 static int64_t block_of(const recipe *r, int64_t row)
 {
     return r->rows ? row / r->rows : 0;
@@ -80,6 +91,7 @@ float e4m3_number(unsigned bits)
 float drawn_number(const recipe *r, const char *name, int64_t row, int64_t column)
 {
     const unsigned code = drawn_code(r, name, row, column);
+    column = sorted_column(r, name, column);
     const float number =
         r->is_float ? e4m3_number(code) : (float)((int)code - drawn_zero(r, name, row, column));
     return number * drawn_scale(r, name, row, column);
@@ -182,7 +194,10 @@ static void add_order(model *m, const recipe *r, const char *base, const char *s
 {
     stored *t = r->order || r->minus_one ? add(m, base, suffix, "I32", 1, columns, 0) : NULL;
     for (long k = 0; t && k < columns; k++)
-        put_int(t, (size_t)k, r->minus_one ? -1 : group_of(r, k));
+        put_int(t, (size_t)k,
+                r->minus_one  ? -1
+                : r->zero_map ? 0
+                              : group_of(r, sorted_column(r, base, k)));
 }
 
 static void add_packed(model *m, const recipe *r, const char *base, long rows, long columns)
@@ -279,6 +294,15 @@ static void add_awq(model *m, const recipe *r, const char *base, long rows, long
                 put_bits(t, (size_t)(k * (rows / 8) + c), i * 4,
                          drawn_code(r, base, 8 * c + order[i], k));
     add_column_scales(m, r, base, rows, columns);
+    add_order(m, r, base, "g_idx", columns);
+}
+
+static void add_numbers(model *m, const recipe *r, const char *base, long rows, long columns)
+{
+    stored *t = add(m, base, "weight", "F32", 2, rows, columns);
+    for (long n = 0; n < rows; n++)
+        for (long k = 0; k < columns; k++)
+            put_float(t, (size_t)(n * columns + k), drawn_number(r, base, n, k));
 }
 
 static void add_matrix(model *m, const recipe *r, const char *base, long rows, long columns)
@@ -287,6 +311,8 @@ static void add_matrix(model *m, const recipe *r, const char *base, long rows, l
     snprintf(name, sizeof name, "%sweight", base);
     if (r->layout == PLAIN)
         add_plain(m, name, 2, rows, columns);
+    else if (r->layout == NUMBERS)
+        add_numbers(m, r, base, rows, columns);
     else if (r->layout == PACKED)
         add_packed(m, r, base, rows, columns);
     else if (r->layout == BYTES)
@@ -319,6 +345,11 @@ static void add_model(model *m, const recipe *r)
     }
     add_matrix(m, r, LAYER "self_attn.o_proj.", HIDDEN, HIDDEN);
     add_matrix(m, r, LAYER "mlp.down_proj.", HIDDEN, FFN);
+    if (r->mlp_bias) {
+        add_plain(m, LAYER "mlp.gate_proj.bias", 1, FFN, 0);
+        add_plain(m, LAYER "mlp.up_proj.bias", 1, FFN, 0);
+        add_plain(m, LAYER "mlp.down_proj.bias", 1, HIDDEN, 0);
+    }
     if (r->head)
         add_matrix(m, r, "lm_head.", VOCAB, HIDDEN);
     if (r->head_only_plain)

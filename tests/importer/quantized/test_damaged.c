@@ -36,6 +36,18 @@ static const recipe ct8 = {
 static const recipe fp8 = {
     .config = "{\"quant_method\": \"fp8\", \"weight_block_size\": [48, 48]}",
     .layout = BYTES, .bits = 8, .is_float = true, .group = 48, .rows = 48, .scales = "F32", .scale_name = "weight_scale_inv"};
+static const recipe ct_half_unset = {
+    .config = GROUP("\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\", \"group_size\": 32, \"symmetric\": false"),
+    .layout = PACKED, .bits = 4, .group = 32, .rows = 1, .scales = "BF16", .order = true, .reorder = ""};
+static const recipe ct_zero_map = {
+    .config = GROUP("\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\", \"group_size\": 32, \"symmetric\": false"),
+    .layout = PACKED, .bits = 4, .group = 32, .rows = 1, .scales = "BF16", .order = true, .zero_map = true};
+static const recipe ct_block_order = {
+    .config = GROUP("\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"block\", \"block_structure\": [32, 32]"),
+    .layout = BYTES, .bits = 8, .is_float = true, .group = 32, .rows = 32, .scales = "F32", .order = true, .reorder = ""};
+static const recipe awq_order = {
+    .config = "{\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}",
+    .layout = AWQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zeros = true, .order = true, .reorder = ""};
 static const recipe ctf = {
     .config = GROUP("\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"tensor\""),
     .layout = BYTES, .bits = 8, .is_float = true, .scales = "BF16", .rank_one = true};
@@ -54,6 +66,9 @@ static const recipe gptq_sym = {
 static const recipe gptq_act = {
     .config = "{\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 32, \"sym\": true, \"desc_act\": true}",
     .layout = GPTQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zero_offset = 1, .order = true};
+static const recipe gptq_down = {
+    .config = "{\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 32, \"sym\": true, \"desc_act\": true}",
+    .layout = GPTQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zero_offset = 1, .order = true, .reorder = "down_proj"};
 static const recipe awq = {
     .config = "{\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 32, \"version\": \"gemm\"}",
     .layout = AWQ, .bits = 4, .group = 32, .rows = 1, .scales = "F16", .zeros = true};
@@ -210,14 +225,18 @@ static const struct {
     {"ct-odd-width", &ct4, {CONFIG, "\"intermediate_size\": 128", "\"intermediate_size\": 124", 0, 0}, "its shape is"},
 
     /* values */
-    {"gptq-order-real", &gptq, {SET, "g_idx", NULL, 0, 1}, "g_idx: reordered columns (desc_act, or actorder \"group\") are not supported: column 0 has group 1"},
-    {"gptq-order-last", &gptq, {SET, "g_idx", NULL, 252, 0}, "column 63 has group 0"},
+    {"gptq-order-real", &gptq, {SET, "g_idx", NULL, 0, 1}, "g_idx: group 0 has 31 columns instead of 32; groups of different sizes are not supported"},
+    {"gptq-order-last", &gptq, {SET, "g_idx", NULL, 252, 0}, "group 0 has 33 columns instead of 32"},
     {"gptq-order-beyond", &gptq, {SET, "g_idx", NULL, 0, 2}, "column 0 has group 2; the groups are 0 to 1"},
     {"gptq-order-negative", &gptq, {SET, "g_idx", NULL, 4, -2}, "column 1 has group -2"},
-    {"bytes-order-real", &bytes_order, {SET, "weight_g_idx", NULL, 0, 1}, "weight_g_idx: reordered columns"},
+    {"bytes-order-real", &bytes_order, {SET, "weight_g_idx", NULL, 0, 1}, "weight_g_idx: group 0 has 31 columns"},
     {"gptq-two-layouts", &gptq, {CONFIG, "\"sym\": false", "\"sym\": false, \"checkpoint_format\": \"gptq\", \"format\": \"gptq_v2\"", 0, 0}, "format: contradicts checkpoint_format"},
     {"awq-symmetric", &awq, {CONFIG, "\"version\"", "\"zero_point\": false, \"version\"", 0, 0}, "qzeros: the config declares symmetric weights"},
-    {"ct-order-real", &ct4, {SET, "weight_g_idx", NULL, 128, 0}, "weight_g_idx: reordered columns"},
+    {"ct-order-real", &ct4, {SET, "weight_g_idx", NULL, 128, 0}, "weight_g_idx: group 0 has 33 columns"},
+    {"ct-order-half-unset", &ct_half_unset, {SET, "weight_g_idx", NULL, 128, -1}, "weight_g_idx: column 32 has no group (-1), but column "},
+    {"ct-order-zeros", &ct_zero_map, {NO_EDIT, NULL, NULL, 0, 0}, "weight_g_idx: group 0 has 64 columns instead of 32"},
+    {"ct-order-block", &ct_block_order, {NO_EDIT, NULL, NULL, 0, 0}, "weight_g_idx: the columns are reordered, which the declared layout does not allow"},
+    {"awq-order", &awq_order, {NO_EDIT, NULL, NULL, 0, 0}, "g_idx: the columns are reordered, which the declared layout does not allow"},
     {"gptq-sym-zero", &gptq_sym, {SET, "qzeros", NULL, 0, 0x77777770}, "qzeros: the config declares symmetric weights, but zero points differ"},
     {"gptq-sym-mixed", &gptq_sym, {SET, "qzeros", NULL, 4, 0x78777777}, "the config declares symmetric weights"},
     {"ct-sym-zeros", &ct4, {CONFIG, "\"symmetric\": false", "\"symmetric\": true", 0, 0}, "weight_zero_point: the config declares symmetric weights"},
@@ -274,7 +293,7 @@ END_TEST
 /* Every failure of an allocation or of a file operation ends in its own status. */
 START_TEST(test_failures)
 {
-    static const recipe *const good[] = {&ct4, &ct8, &fp8, &gptq, &awq};
+    static const recipe *const good[] = {&ct4, &ct8, &fp8, &gptq, &awq, &gptq_down};
     mgl_error err = {0};
     mgl_status status = MGL_NO_MEMORY;
     ck_assert(write_quantized(good[_i], NULL, folder));
@@ -300,7 +319,7 @@ int main(void)
     TCase *tests = tcase_create("damaged");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, test_damaged, 0, CASES);
-    tcase_add_loop_test(tests, test_failures, 0, 5);
+    tcase_add_loop_test(tests, test_failures, 0, 6);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
