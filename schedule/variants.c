@@ -153,12 +153,17 @@ static int64_t bounded(int64_t number)
     return number < 0 ? 0 : number < most ? number : most;
 }
 
-/* The code of a product's weights. */
-static mgl_weight_code weights_of(const mgl_program *program, const mgl_task *task)
+/* The format of a product's weights. */
+static mgl_weight_format format_of(const mgl_program *program, const mgl_task *task)
 {
     return task->segments.count > 0
-               ? mgl_segment_format(program, &program->segments[task->segments.first]).code
-               : (mgl_weight_code)program->weight_dtype;
+               ? mgl_segment_format(program, &program->segments[task->segments.first])
+               : mgl_weight_format_of(program->weight_dtype);
+}
+
+static mgl_weight_code weights_of(const mgl_program *program, const mgl_task *task)
+{
+    return format_of(program, task).code;
 }
 
 static int64_t blocks_of(int64_t columns, mgl_weight_code weights)
@@ -279,15 +284,19 @@ static bool is_parted(const mgl_program *program, const mgl_task *task, const mg
            (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
 }
 
-static void measure_input(const mgl_program *program, mgl_weight_code weights, int64_t columns,
+static void measure_input(const mgl_program *program, mgl_weight_format format, int64_t columns,
                           int64_t *d)
 {
+    const mgl_weight_code weights = format.code;
+    const bool grouped = mgl_weight_format_is_scaled(format) && format.group != MGL_GROUP_ALL;
     const mgl_geometry *m = &program->geometry;
     const int64_t attended = (int64_t)m->heads * m->head_dim, blocks = blocks_of(columns, weights);
     d[MGL_DIMENSION_COLUMNS] = columns;
     d[MGL_DIMENSION_KBLOCKS] = blocks;
     d[MGL_DIMENSION_BLOCK_COLUMNS] = mgl_weight_code_columns(weights);
     d[MGL_DIMENSION_RUN] = over(blocks + program->exec.warps - 1, program->exec.warps);
+    d[MGL_DIMENSION_SCALED] = mgl_weight_format_is_scaled(format);
+    d[MGL_DIMENSION_GROUP] = grouped ? format.group : 1;
     d[MGL_DIMENSION_OFF_HIDDEN] = distance(blocks, blocks_of(m->hidden, weights));
     d[MGL_DIMENSION_OFF_ATTENDED] = distance(blocks, blocks_of(attended, weights));
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
@@ -299,9 +308,8 @@ static void measure_task(const mgl_program *program, const mgl_task *task,
     int64_t *d = dimensions->of;
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
         return;
-    const mgl_weight_code weights = weights_of(program, task);
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
-    measure_input(program, weights, bounded(mgl_task_inputs(program, task)), d);
+    measure_input(program, format_of(program, task), bounded(mgl_task_inputs(program, task)), d);
     d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
     d[MGL_DIMENSION_MERGES] = task->op == MGL_OP_MERGE_ADD;
 }
@@ -309,7 +317,7 @@ static void measure_task(const mgl_program *program, const mgl_task *task,
 void mgl_dimensions_of_input(const mgl_program *program, int64_t columns, int parts,
                              mgl_dimensions *dimensions)
 {
-    measure_input(program, (mgl_weight_code)program->weight_dtype, columns, dimensions->of);
+    measure_input(program, mgl_weight_format_of(program->weight_dtype), columns, dimensions->of);
     dimensions->of[MGL_DIMENSION_PARTS] = parts;
     dimensions->of[MGL_DIMENSION_MERGES] = 0;
 }
@@ -339,6 +347,7 @@ static bool allows(mgl_variant_takes takes, mgl_dtype dtype, bool parted)
     case MGL_TAKES_PARTED:
         return (mgl_dtype_size(dtype) == 2) != parted;
     case MGL_TAKES_ANY:
+    case MGL_TAKES_SOME:
     case MGL_TAKES_FLAGS:
         break;
     }
@@ -366,15 +375,27 @@ static int exchanged(const mgl_task *task, int out[4])
     return count;
 }
 
+/* Whether a variant accepts the weights of a task, with its input. */
+static bool takes_weights(const mgl_program *program, const mgl_variant_info *v,
+                          const mgl_task *task, mgl_variant_fault *fault)
+{
+    const mgl_weight_format format = format_of(program, task);
+    if (v->weights == MGL_TAKES_ANY || is_half(format.code))
+        return true;
+    if (v->weights == MGL_TAKES_HALF || !mgl_weight_format_is_scaled(format) ||
+        mgl_dtype_size(program->weight_dtype) != 2)
+        return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",
+                      mgl_weight_code_name(format.code));
+    return true;
+}
+
 static bool takes_formats(const mgl_program *program, const mgl_variant_info *v, const int64_t *d,
                           const mgl_task *task, mgl_variant_fault *fault)
 {
     const bool parted = d[MGL_DIMENSION_PARTS] == 2;
     int operands[4];
-    const mgl_weight_code weights = weights_of(program, task);
-    if (v->weights == MGL_TAKES_HALF && !is_half(weights))
-        return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",
-                      mgl_weight_code_name(weights));
+    if (!takes_weights(program, v, task, fault))
+        return false;
     if (!allows(v->cache, program->kv_dtype, false))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes a cache of %s, and the program's is %s",
                       name_of(v->cache, false), mgl_dtype_name(program->kv_dtype));

@@ -29,6 +29,7 @@ typedef enum mgl_need {
 typedef enum mgl_variant_takes {
     MGL_TAKES_ANY,
     MGL_TAKES_HALF,   /* 16 bits */
+    MGL_TAKES_SOME,   /* 16 bits or scaled */
     MGL_TAKES_F32,    /* f32 */
     MGL_TAKES_PARTED, /* f32 if the input is split into two parts, else 16 bits */
     MGL_TAKES_FLAGS   /* a flag region */

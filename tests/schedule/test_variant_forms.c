@@ -12,12 +12,16 @@
 
 /* ---- the first forms ------------------------------------------------------------------------- */
 
-#define TAIL       "kblocks * block_columns - columns"
-#define SHORT_RUN  "kblocks - kblocks / run * run"
-#define WIDTHS     "min(off_hidden, off_attended, off_ffn)"
-#define HEAD_16    "head_dim - head_dim / 16 * 16"
-#define HEAD_64    "head_dim - head_dim / 64 * 64"
-#define TILE_WORDS "10 * head_dim + 256 + 1024 * ((head_dim + 63) / 64) + 8 * max(warps, 4)"
+#define TAIL        "kblocks * block_columns - columns"
+#define SHORT_RUN   "kblocks - kblocks / run * run"
+#define WIDTHS      "min(off_hidden, off_attended, off_ffn)"
+#define HEAD_16     "head_dim - head_dim / 16 * 16"
+#define HEAD_64     "head_dim - head_dim / 64 * 64"
+#define TILE_WORDS  "10 * head_dim + 256 + 1024 * ((head_dim + 63) / 64) + 8 * max(warps, 4)"
+#define BLOCK_PARTS "(max(block_columns, 32) / 32)"
+#define SPLIT_GROUP                                                                                \
+    "(run * block_columns - run * block_columns / group * group) * "                               \
+    "(group - group / (run * block_columns) * (run * block_columns))"
 #define REGISTERED                                                                                 \
     "kblocks / run * 512 * max(run - 18, 0) + 1048576 * (parts - 1 + max(3 - rows, 0) + "          \
     "min(off_attended, off_ffn) + " TAIL " + " SHORT_RUN ")"
@@ -40,12 +44,14 @@ static const struct {
     mgl_need need;
     const char *text;
 } forms[] = {
-    {MGL_VARIANT_SKINNY, MGL_NEED_MMA, "parts * rows"},
+    {MGL_VARIANT_SKINNY, MGL_NEED_MMA,
+     "parts * rows * (1 + 3 * scaled * min(max(rows - 1, 0), 1))"},
     {MGL_VARIANT_SKINNY, MGL_NEED_WIDTH, WIDTHS},
     {MGL_VARIANT_SKINNY, MGL_NEED_RING, "4 * warps"},
     {MGL_VARIANT_SKINNY, MGL_NEED_PAGE, "warps"},
-    {MGL_VARIANT_SKINNY, MGL_NEED_STAGE, "parts * rows * kblocks * 64"},
-    {MGL_VARIANT_SKINNY, MGL_NEED_LANE, "2 * min(run, 32)"},
+    {MGL_VARIANT_SKINNY, MGL_NEED_STAGE, "parts * rows * kblocks * 64 * " BLOCK_PARTS},
+    {MGL_VARIANT_SKINNY, MGL_NEED_LANE, "2 * min(run * " BLOCK_PARTS ", 32)"},
+    {MGL_VARIANT_SKINNY, MGL_NEED_GROUPS, SPLIT_GROUP},
     {MGL_VARIANT_BATCH, MGL_NEED_WIDTH,
      "min(off_attended, off_hidden * (parts - 1) + off_ffn * (2 - parts))"},
     {MGL_VARIANT_BATCH, MGL_NEED_TAIL, TAIL},
@@ -54,14 +60,16 @@ static const struct {
     {MGL_VARIANT_BATCH, MGL_NEED_RING, "4 * warps"},
     {MGL_VARIANT_BATCH, MGL_NEED_PAGE, "warps"},
     {MGL_VARIANT_BATCH, MGL_NEED_STAGE,
-     "max((3 - fewest) * parts * kblocks * 64, kblocks / run * (parts * 512 * "
+     "max(parts * kblocks * " BLOCK_PARTS " * 64 * (3 - fewest), kblocks / run * (parts * 512 * "
      "max(run - 16 / parts - 2 * (2 - parts), 0) + (parts - 1) * run * 128))"},
     {MGL_VARIANT_BATCH, MGL_NEED_LANE, "4 * parts * min(run, 16 / parts + 2 * (2 - parts))"},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_WIDTH, WIDTHS},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_MERGES, "merges"},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_RING, "4 * warps"},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_PAGE, "warps"},
-    {MGL_VARIANT_BY_ROWS, MGL_NEED_STAGE, "min(parts * kblocks * 64, " REGISTERED ")"},
+    {MGL_VARIANT_BY_ROWS, MGL_NEED_STAGE,
+     "min(parts * kblocks * 64 * " BLOCK_PARTS ", " REGISTERED ")"},
+    {MGL_VARIANT_BY_ROWS, MGL_NEED_GROUPS, SPLIT_GROUP},
     {MGL_VARIANT_RING, MGL_NEED_HEADS, "heads"},
     {MGL_VARIANT_RING, MGL_NEED_HEAD_DIM, "head_dim"},
     {MGL_VARIANT_RING, MGL_NEED_HEAD_TAIL, HEAD_16},

@@ -341,13 +341,6 @@ static inline void ptx_cvt_rn_f16x2_f32(unsigned &to, float high, float low)
     to = (unsigned)emu_f32_to_f16(high) << 16 | emu_f32_to_f16(low);
 }
 
-static inline void ptx_sub_rn_f16x2(unsigned &to, unsigned a, unsigned b)
-{
-    const float low = emu_f16_to_f32(a & 0xFFFF) - emu_f16_to_f32(b & 0xFFFF);
-    const float high = emu_f16_to_f32(a >> 16) - emu_f16_to_f32(b >> 16);
-    to = (unsigned)emu_f32_to_f16(high) << 16 | emu_f32_to_f16(low);
-}
-
 static inline unsigned emu_bf16(float value)
 {
     unsigned bits = __float_as_uint(value);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "schedule/variants.h"
 #include "vm/cuda/encode.h"
 
 /* Checks that the program is rejected with a message that contains `why`. */
@@ -99,12 +100,53 @@ START_TEST(a_quantized_embedding_is_decoded_for_a_gpu)
 }
 END_TEST
 
+/* One row is skinny, unless the run of a warp splits a group or the program's dtype is f32. */
+START_TEST(one_row_of_scaled_weights_is_skinny)
+{
+    static const mgl_geometry wide = {384, 1, 6, 3, 64, 1536, 75, 1e-5f};
+    static const struct {
+        mgl_weight_format format;
+        mgl_dtype dtype;
+        int rows, warps;
+        mgl_variant variant;
+    } cases[] = {{{MGL_CODE_INT8, MGL_F32, 0, 1, false}, MGL_BF16, 1, 2, MGL_VARIANT_SKINNY},
+                 {{MGL_CODE_INT8, MGL_F16, 128, 1, true}, MGL_BF16, 1, 3, MGL_VARIANT_SKINNY},
+                 {{MGL_CODE_INT8, MGL_F16, 128, 1, true}, MGL_BF16, 1, 2, MGL_VARIANT_GENERAL},
+                 {{MGL_CODE_E4M3, MGL_F32, 128, 128, false}, MGL_F16, 1, 6, MGL_VARIANT_SKINNY},
+                 {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_BF16, 3, 3, MGL_VARIANT_BY_ROWS},
+                 {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_F32, 1, 3, MGL_VARIANT_GENERAL}};
+    const device_options options = {.dtype = cases[_i].dtype,
+                                    .capacity = 64,
+                                    .rows = cases[_i].rows,
+                                    .warps = cases[_i].warps,
+                                    .exchange = MGL_EXCHANGE_FLAGS};
+    mgl_error err;
+    mgl_program *program = scaled_program(&wide, cases[_i].format, &options);
+    ok(mgl_cuda_check_program(program, &err), err);
+    for (int i = 0; i < program->task_count; i++)
+        if (program->tasks[i].op == MGL_OP_NORM_LINEAR)
+            ck_assert_int_eq(program->tasks[i].variant, cases[_i].variant);
+    mgl_dimensions dimensions;
+    mgl_dimensions_of_program(program, &dimensions);
+    for (int i = 0; i < program->task_count; i++) {
+        if (program->tasks[i].variant != MGL_VARIANT_BY_ROWS)
+            continue;
+        const mgl_row_ranges ranges =
+            mgl_variant_row_ranges(program, &program->tasks[i], &dimensions);
+        ck_assert_int_eq(ranges.skinny, 1); /* several rows are general */
+        ck_assert_int_eq(ranges.batch, 0);
+    }
+    mgl_program_free(program);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda formats");
     tcase_add_test(tests, formats_that_the_kernel_lacks_are_refused);
     tcase_add_test(tests, scales_and_ranges_need_room);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
+    tcase_add_loop_test(tests, one_row_of_scaled_weights_is_skinny, 0, 6);
     tcase_add_test(tests, a_quantized_embedding_is_decoded_for_a_gpu);
     return fixture_main("cuda formats", tests);
 }

@@ -504,14 +504,6 @@ static __device__ __forceinline__ u32 pack_pair(int dtype, float first, float se
     return word;
 }
 
-/* a - b of two f16 numbers. */
-static __device__ __forceinline__ u32 subtract_halves(u32 a, u32 b)
-{
-    u32 difference;
-    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-    return difference;
-}
-
 static __device__ __forceinline__ float reciprocal(float x)
 {
     float y;

@@ -5,10 +5,12 @@
  * defines MGL_FORMAT_n as the template arguments of scaled_weights.
  *
  * A block has 64 bytes of each row: 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes
- * of each part. decode() converts these codes to four words of f16, exactly for all codes, and
- * subtracts zero points in f16, exactly too. The words have the order of a block of 16-bit weights,
- * so each part takes one MMA with f16 activations. The scale of a group multiplies the f32 sums of
- * the group.
+ * of each part. decode() converts these codes to four words of f16, exactly for all codes. The
+ * words have the order of a block of 16-bit weights, so each part takes one MMA with f16
+ * activations. An integer code u needs only a mask or a byte permutation: the low bits of an f16
+ * number with an exponent of 0 are the subnormal number u 2^-24. Zero points are subtracted once
+ * for each group: sum((u - zero) x) = sum(u x) - zero sum(x). The scale of a group multiplies the
+ * f32 sum of the group.
  */
 #ifndef MGL_DEVICE_LINEAR_FORMATS_CUH
 #define MGL_DEVICE_LINEAR_FORMATS_CUH
@@ -35,66 +37,60 @@ struct scaled_weights {
         ON_TAPE = !FACTORS,
         STORED_ZEROS = ZEROS,
         HAS_FACTORS = FACTORS,
-        SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP
+        SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP,
+        HAS_OFFSET = CODE != CODE_E4M3 /* codes are unsigned integers with a zero point */
     };
 
     /* Groups of a row that have scales on the tape. */
-    static __device__ __forceinline__ int groups(int columns)
+    static __device__ __forceinline__ constexpr int groups(int columns)
     {
         return FACTORS ? 0 : GROUP ? (columns + GROUP - 1) / (GROUP ? GROUP : 1) : 1;
     }
 
     /* Blocks of scales and zero points before the k blocks of a row group. */
-    static __device__ __forceinline__ int scale_blocks(int columns)
+    static __device__ __forceinline__ constexpr int scale_blocks(int columns)
     {
         const int bytes = groups(columns) * SCALE_ROWS * (format<SCALES>::SIZE + (ZEROS ? 1 : 0));
         return (bytes + MGL_BLOCK_BYTES - 1) / MGL_BLOCK_BYTES;
     }
 
     /* The group of part `part` of a row. */
-    static __device__ __forceinline__ int group_of(int part)
+    static __device__ __forceinline__ constexpr int group_of(int part)
     {
         return GROUP ? part / (GROUP ? GROUP_PARTS : 1) : 0;
     }
 
-    /* 1024 + zero point, twice, as the two f16 numbers that decode() subtracts. */
-    static __device__ __forceinline__ u32 zero_words(u32 zero)
+    /* The zero point of an integer code, if none is stored. */
+    static __device__ __forceinline__ constexpr float usual_zero()
     {
-        return (0x6400u + zero) * 0x10001u; /* 0x6400: 1024 in f16 */
-    }
-
-    /* zero_words of a format without stored zero points. */
-    static __device__ __forceinline__ u32 usual_zero()
-    {
-        return zero_words(CODE == CODE_INT4 ? 8 : 128);
+        return CODE == CODE_INT4 ? 8.0f : 128.0f;
     }
 
     /* The number of a code is this factor times the result of decode(). */
     static __device__ __forceinline__ constexpr float decoded_factor()
     {
-        return CODE == CODE_E4M3 ? 256.0f : 1.0f;
+        return CODE == CODE_E4M3 ? 256.0f : 16777216.0f;
     }
 
     /* The words of part `part` of a lane's 16 bytes: columns 0 and 1, 2 and 3, 4 and 5, 6 and 7 of
-     * its quarter, as f16. An integer u becomes the low bits of the f16 number 1024 + u. The bits
-     * of an e4m3 number, shifted, are an f16 number that is 2^8 times smaller; this also holds for
-     * subnormal numbers. */
-    static __device__ __forceinline__ uint4 decode(uint4 raw, int part, u32 zero)
+     * its quarter, as f16. An integer u becomes u 2^-24, but in the second and the fourth word of
+     * 4-bit codes, u 2^-20. The bits of an e4m3 number, shifted, are an f16 number that is 2^8
+     * times smaller; this also holds for subnormal numbers. */
+    static __device__ __forceinline__ uint4 decode(uint4 raw, int part)
     {
         u32 words[4];
         if (CODE == CODE_INT4) {
             const u32 bits = part == 0 ? raw.x : part == 1 ? raw.y : part == 2 ? raw.z : raw.w;
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                words[i] = subtract_halves((bits >> 4 * i & 0x000F000Fu) | 0x64006400u, zero);
+                words[i] = bits >> i / 2 * 8 & (i % 2 ? 0x00F000F0u : 0x000F000Fu);
         } else {
             const u32 bits[2] = {part ? raw.z : raw.x, part ? raw.w : raw.y};
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const u32 pair = bits[i / 2];
                 if (CODE == CODE_INT8) {
-                    words[i] = subtract_halves(
-                        __byte_perm(pair, 0x64646464u, i % 2 ? 0x4342 : 0x4140), zero);
+                    words[i] = __byte_perm(pair, 0, i % 2 ? 0x4342 : 0x4140);
                 } else {
                     const u32 high = __byte_perm(pair, 0, i % 2 ? 0x3424 : 0x1404);
                     words[i] = (high & 0x80008000u) | (high >> 1 & 0x3F803F80u);
@@ -104,13 +100,33 @@ struct scaled_weights {
         return make_uint4(words[0], words[1], words[2], words[3]);
     }
 
+    /* The words of a part whose codes are all 1. */
+    static __device__ __forceinline__ uint4 decoded_ones()
+    {
+        const u32 ones = CODE == CODE_INT4 ? 0x11111111u : 0x01010101u;
+        return decode(make_uint4(ones, ones, ones, ones), 0);
+    }
+
+    /* The sum of a group, from the sums of an MMA: `even` of the first and the third words of its
+     * parts, `odd` of the second and the fourth ones. */
+    static __device__ __forceinline__ float sum_of(float even, float odd)
+    {
+        return CODE == CODE_INT4 ? fmaf(odd, 0.0625f, even) : even + odd;
+    }
+
+    /* The sum of a group with its zero point: `ones` is the sum of a group of codes 1. */
+    static __device__ __forceinline__ float offset(float sum, float zero, float ones)
+    {
+        return HAS_OFFSET ? fmaf(-zero, ones, sum) : sum;
+    }
+
     /* Byte offsets of the scale and the zero point of a row in the scales of its row group. */
-    static __device__ __forceinline__ int scale_at(int group, int row)
+    static __device__ __forceinline__ constexpr int scale_at(int group, int row)
     {
         return (group * SCALE_ROWS + (SHARED ? 0 : row)) * format<SCALES>::SIZE;
     }
 
-    static __device__ __forceinline__ int zero_at(int groups, int group, int row)
+    static __device__ __forceinline__ constexpr int zero_at(int groups, int group, int row)
     {
         return scale_at(groups, 0) + group * SCALE_ROWS + (SHARED ? 0 : row);
     }

@@ -33,6 +33,7 @@
 
 #include "vm/cuda/device/linear/batch.cuh"
 #include "vm/cuda/device/linear/general.cuh"
+#include "vm/cuda/device/linear/scaled_skinny.cuh"
 #include "vm/cuda/device/linear/skinny.cuh"
 
 enum { SKINNY_PRODUCT, BATCH_PRODUCT, GENERAL_PRODUCT };
@@ -57,6 +58,10 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
         input_is_there(m, m.base + in.end);
         __syncwarp();
         m = consume_general(m);
+#if MGL_SCALED
+    } else if (in.format > 0) {
+        consume_scaled_skinny(m, in);
+#endif
     } else if (in.kblocks == HIDDEN) {
         consume_skinny<HIDDEN>(m, in);
     } else if (ATTENDED != HIDDEN && in.kblocks == ATTENDED) {

@@ -1,9 +1,10 @@
 /*
  * Group-wise dequantized matrix multiplication: the general variant for scaled weights
  * (linear/formats.cuh). It supports any number of rows, with or without the activation buffer. MMAs
- * add the parts of a group, the even and the odd parts of a block separately. Then the scale of the
- * group multiplies the sum. If a group extends over the runs of several warps, each warp adds and
- * scales its own parts of the group.
+ * add the parts of a group. Then the zero point of the group is applied, and its scale multiplies
+ * the sum. If a group extends over the runs of several warps, each warp adds and scales its own
+ * parts of the group. The sums and their order are those of the skinny variant
+ * (linear/scaled_skinny.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
 #define MGL_DEVICE_LINEAR_SCALED_CUH
@@ -15,26 +16,41 @@
 
 /* The sums of one MMA's rows of activations for a row group. */
 struct scaled_sums {
-    sums group;  /* of the current group, without its scale */
-    float total; /* of the finished groups, with their scales */
+    float group[4]; /* of the current group, without its scale */
+    float ones[4];  /* of a group of codes 1 */
+    float total;    /* of the finished groups, with their scales */
 };
 
-/* Multiplies the sums of a group by its scale, adds them to the totals, and begins a new group. */
-template <int N> static __device__ __forceinline__ void end_group(scaled_sums *s, float scale)
+/* The scale and the zero point of a group. */
+struct scale_and_zero {
+    float scale, zero;
+};
+
+/* Applies the zero point and the scale to the sums of a group, adds them to the totals, and begins
+ * a new group. */
+template <class F, int N>
+static __device__ __forceinline__ void end_group(scaled_sums *s, const scale_and_zero &of)
 {
 #pragma unroll
     for (int n = 0; n < N; n++) {
-        const float(*c)[4] = s[n].group.c;
-        s[n].total = fmaf(scale, (c[0][0] + c[1][0]) + (c[0][3] + c[1][3]), s[n].total);
-        s[n].group = {};
+        const float sum = F::sum_of(s[n].group[0], s[n].group[3]);
+        const float ones = F::sum_of(s[n].ones[0], s[n].ones[3]);
+        const float group = F::offset(sum, of.zero, ones);
+        s[n].total = F::ON_TAPE ? fmaf(of.scale, group, s[n].total) : group;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[n].group[i] = s[n].ones[i] = 0.0f;
     }
 }
 
-/* store_sums for scaled weights: divides the sums by the power of two of the run. */
+/* store_sums for scaled weights: divides the sums by the powers of two of the codes and of the run.
+ */
+template <class F>
 static __device__ __forceinline__ void store_scaled(const machine &m, const input &in, float total,
                                                     int first, float *to)
 {
     const int row = first + (in.low ? (m.lane & 3) >> 1 : m.lane & 3);
+    total *= F::decoded_factor();
     total *= range_of(m, min(row, in.count - 1), m.warp);
     if (in.low)
         total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
@@ -63,6 +79,19 @@ static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block,
            offset % MGL_BLOCK_BYTES;
 }
 
+/* Reads the scale and the zero point of a group and a row, from the scales at block `scales`. */
+template <class F>
+static __device__ __forceinline__ scale_and_zero read_scale(const machine &m, u32 scales,
+                                                            int groups, int group, int row)
+{
+    scale_and_zero of = {1.0f, F::usual_zero()};
+    if (F::ON_TAPE)
+        of.scale = format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::scale_at(group, row)), 0);
+    if (F::STORED_ZEROS)
+        of.zero = (float)*in_ring(m, scales, F::zero_at(groups, group, row));
+    return of;
+}
+
 /* Computes all row groups of a segment with format F, with up to N MMAs for each part. */
 template <class F, int N, bool BUFFERED>
 NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
@@ -86,8 +115,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
         const u32 scales = seg.block + g * (scale_blocks + seg.kblocks);
         const u32 codes = scales + scale_blocks;
         scaled_sums s[N] = {};
-        float scale = F::decoded_factor();
-        u32 zero = F::usual_zero();
+        scale_and_zero of = {1.0f, F::usual_zero()};
         int group = -1;
         for (int i = 0; i < blocks; i++) {
             const u32 block = codes + mgl_tape_place(p, m.warp, i);
@@ -102,33 +130,30 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
                                : 0;
                 if (F::ON_TAPE && here != group) {
                     if (group >= 0)
-                        end_group<N>(s, scale);
+                        end_group<F, N>(s, of);
                     group = here;
-                    scale =
-                        F::decoded_factor() * format<F::SCALE_DTYPE>::load(
-                                                  in_ring(m, scales, F::scale_at(group, row)), 0);
-                    if (F::STORED_ZEROS)
-                        zero = F::zero_words(
-                            *in_ring(m, scales, F::zero_at(scale_groups, group, row)));
+                    of = read_scale<F>(m, scales, scale_groups, group, row);
                 }
-                const uint4 w = F::decode(raw, part, zero);
+                const uint4 w = F::decode(raw, part), one = F::decoded_ones();
 #pragma unroll
                 for (int n = 0; n < N; n++)
                     if (n == 0 || n * mma_rows(in.low) < in.count) {
                         const uint2 b = activations_of<BUFFERED>(
                             m, x[n], line[n], mine, first * F::PARTS, i * F::PARTS + part);
-                        multiply_add<DTYPE_F16>(s[n].group.c[part & 1], w.x, w.y, w.z, w.w, b.x,
-                                                b.y);
+                        multiply_add<DTYPE_F16>(s[n].group, w.x, w.y, w.z, w.w, b.x, b.y);
+                        if (F::HAS_OFFSET)
+                            multiply_add<DTYPE_F16>(s[n].ones, one.x, one.y, one.z, one.w, b.x,
+                                                    b.y);
                     }
             }
         }
-        end_group<N>(s, scale);
+        end_group<F, N>(s, of);
         ring_done(m, m.base + (codes + seg.kblocks) / PAGE_BLOCKS);
         float *to = claim_psum(m, g, each, rows);
 #pragma unroll
         for (int n = 0; n < N; n++)
             if (n * mma_rows(in.low) < in.count)
-                store_scaled(m, in, s[n].total, n * mma_rows(in.low), to);
+                store_scaled<F>(m, in, s[n].total, n * mma_rows(in.low), to);
         write_psum(m, g, each, g + 1 == seg.groups);
     }
     return m;

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Tests the skinny variant of products of scaled weights on the emulated device: its bits are those of
+# the general variant, alone and in programs of several rows.
+#
+#    test_scaled_skinny.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
+set -eu
+verb=$1 megalith=$2 write=$3 scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() {
+    echo "test_scaled_skinny: $1" >&2
+    cat "$scratch/err" >&2
+    exit 1
+}
+# The ffn's 2304 columns do not fit in registers, and its runs need several steps.
+"$write" "$scratch/model" --hidden 256 --heads 4 --kv-heads 2 --head-dim 64 --ffn 2304 --vocab 75 --layers 1 \
+    --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
+echo '{"schema":"megalith.config/1","warps":2}' >"$scratch/config.json"
+echo '[{"ids":[3,1,4,1,5,9,2,6,5,3,5]}]' >"$scratch/texts.json"
+score() { # score SCHEDULE
+    code=0
+    "$verb" score "$scratch/q" --texts "$scratch/texts.json" --schedule "$1" --device cuda --json \
+        >"$1.json" 2>"$scratch/err" || code=$?
+    [ $code -ne 77 ] || { cat "$1.json" && exit 77; }
+    [ $code -eq 0 ] || fail "no likelihood: exit $code"
+}
+for flags in '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --group 128' '--bits fp8 --group 32'; do
+    # shellcheck disable=SC2086
+    "$megalith" quantize "$scratch/model" $flags --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
+    for rows in 1 2; do
+        "$megalith" lower "$scratch/q" --target sm_90a:4 --dtype bf16 --rows $rows --capacity 64 \
+            --config "$scratch/config.json" -o "$scratch/$rows.mls" 2>"$scratch/err" || fail "not lowered"
+    done
+    sed -E 's/(norm_linear|linear_add|norm_swiglu)\.skinny/\1/' "$scratch/1.mls" >"$scratch/general.mls"
+    ! cmp -s "$scratch/1.mls" "$scratch/general.mls" || fail "$flags: nothing is skinny"
+    grep -q 'norm_linear\.by_rows' "$scratch/2.mls" || fail "$flags: nothing is by_rows"
+    score "$scratch/1.mls"
+    score "$scratch/general.mls"
+    cmp "$scratch/1.mls.json" "$scratch/general.mls.json" || fail "$flags: skinny and general differ"
+    [ "$flags" = '--bits 8' ] || { rm -rf "$scratch/q" && continue; }
+    score "$scratch/2.mls"
+    cmp "$scratch/1.mls.json" "$scratch/2.mls.json" || fail "$flags: skinny and by_rows differ"
+    rm -rf "$scratch/q"
+done

@@ -1,0 +1,560 @@
+/*
+ * The skinny variant of products of scaled weights (linear/formats.cuh) for one row: decoding. As
+ * in linear/skinny.cuh, sizes are compile-time constants, the run of the input stays in registers,
+ * and the loads of many blocks are in flight at once. The input is flagged. The sums and their
+ * order are those of the general variant (linear/scaled.cuh).
+ */
+#ifndef MGL_DEVICE_LINEAR_SCALED_SKINNY_CUH
+#define MGL_DEVICE_LINEAR_SCALED_SKINNY_CUH
+
+#include "vm/cuda/device/linear/scaled.cuh"
+
+#if MGL_SCALED
+
+/* How a warp processes row groups of COLUMNS columns with format F. */
+template <class F, int COLUMNS> struct scaled_path {
+    enum {
+        MOST_HELD = 32,      /* parts of a run whose activations stay in registers */
+        MOST_LOADED = 16,    /* blocks that a warp loads at once */
+        MOST_REGISTERS = 96, /* of a lane, for activations, blocks and scales */
+        MOST_ROW_GROUPS = 4  /* row groups that a warp loads at once, if they have landed */
+    };
+    static constexpr int BLOCK = F::PARTS * MGL_PART_COLUMNS, KB = (COLUMNS + BLOCK - 1) / BLOCK;
+    static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS, PARTS = RUN * F::PARTS;
+    static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
+    /* all warps with blocks have the same number of blocks */
+    static constexpr bool FULL = P.of_last == RUN;
+    static constexpr bool HOLD = PARTS <= MOST_HELD;
+    /* groups of a row with scales on the tape, and the blocks of these scales */
+    static constexpr int ROW_SCALES = F::groups(COLUMNS), SCALE_BLOCKS = F::scale_blocks(COLUMNS);
+    static constexpr int ROW_GROUP_BLOCKS = SCALE_BLOCKS + KB;
+    /* parts of the run in a group, and groups of the run */
+    static constexpr int GROUP =
+        F::ON_TAPE && F::GROUP_PARTS > 0 && F::GROUP_PARTS < PARTS ? F::GROUP_PARTS : PARTS;
+    static constexpr int GROUPS = (PARTS + GROUP - 1) / GROUP;
+    /* Whether no group begins or ends within the run but at a whole group (schedule/variants.def).
+     */
+    static constexpr bool ALIGNED = !F::ON_TAPE || F::GROUP_PARTS == 0 ||
+                                    PARTS % (F::GROUP_PARTS | !F::GROUP_PARTS) == 0 ||
+                                    F::GROUP_PARTS % PARTS == 0;
+    /* a run is divided into steps of about equal size, each at most half a ring; smaller ones if
+     * the activations of a long run take the registers */
+    static constexpr int AT_ONCE =
+        HOLD && PARTS > MOST_HELD / 2 ? MOST_LOADED / F::PARTS : MOST_LOADED;
+    static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
+    static constexpr int MOST = IN_HALF < AT_ONCE ? IN_HALF : AT_ONCE;
+    static constexpr int STEPS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
+    static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
+
+    /* Whether `count` row groups can be loaded at once. */
+    static constexpr bool fit(int count)
+    {
+        const int registers = 2 * PARTS + count * (4 * RUN + (F::ON_TAPE ? GROUPS : 0));
+        return FULL && RUN * count <= AT_ONCE && registers <= MOST_REGISTERS &&
+               ROW_GROUP_BLOCKS * count <= HALF_RING;
+    }
+    static constexpr int ROW_GROUPS = fit(MOST_ROW_GROUPS) ? MOST_ROW_GROUPS : fit(2) ? 2 : 1;
+};
+
+/* Position of a warp on the tape and in the partial-sum buffers, and constants of a task. */
+struct scaled_state {
+    u32 block;      /* first block of the next row group, in the tape of the epoch */
+    int left;       /* row groups already stored in the current buffer */
+    float reducing; /* divides the sums of the run by its power of two */
+    bool low;       /* the input is split into high and low parts */
+    const uint2 *x; /* this lane's column of part 0 of the run in the activation buffer */
+};
+
+/* ---- the input --------------------------------------------------------------------------------
+ */
+
+/* The run of the only row: a lane has every 32nd word of 16 bytes, which has 8 columns if the row
+ * has HALF the bits, else 4. */
+template <class F, class W, bool HALF> struct scaled_run {
+    enum { COLUMNS = HALF ? 8 : 4, WORDS = (W::PARTS * (MGL_PART_COLUMNS / COLUMNS) + 31) / 32 };
+    float v[WORDS][COLUMNS];
+
+    /* The number of this lane's first word in the row. */
+    static __device__ __forceinline__ int first(const machine &m)
+    {
+        return m.warp * W::PARTS * (MGL_PART_COLUMNS / COLUMNS) + m.lane;
+    }
+
+    /* The end of the words that the run has. */
+    static __device__ __forceinline__ int end(const machine &m)
+    {
+        return min((m.warp + 1) * W::RUN, W::KB) * F::PARTS * (MGL_PART_COLUMNS / COLUMNS);
+    }
+};
+
+/* Waits until words [0, N) of this lane are written. Missing words are loaded again, all at once;
+ * load(i) loads word i. */
+template <int N, class LOAD>
+static __device__ __forceinline__ void poll_scaled(const machine &m, uint4 *words, const LOAD &load)
+{
+    await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
+        bool missing = false;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            missing = missing || !is_written(words[i]);
+        if (!__any_sync(0xFFFFFFFFu, missing))
+            return true;
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (!is_written(words[i]))
+                words[i] = load(i);
+        return false;
+    });
+}
+
+/* The sum of squares of this lane's word j, added to that of all its words, in the order of the
+ * general variant, where a lane has every 32nd chunk of eight columns. With words of four columns,
+ * even lanes begin the sum of a chunk and odd lanes complete it; words j and j + 1 belong to the
+ * chunks of lanes 16 apart. */
+template <bool HALF>
+static __device__ __forceinline__ void add_squares(const float *v, int j, float *sums)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < (HALF ? 8 : 4); k++)
+        sum = fmaf(v[k], v[k], sum);
+    if (!HALF) {
+        sum = __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            sum = fmaf(v[k], v[k], sum);
+    }
+    sums[HALF ? 0 : j & 1] += sum;
+}
+
+/* Reads the run of a flagged row and multiplies it by the weights of the norm, if there is a norm.
+ * meanwhile() runs while the loads are in flight. *squares: this lane's part of the sum of squares.
+ */
+template <class F, class W, bool NORM, bool HALF, class MEANWHILE>
+static __device__ __forceinline__ scaled_run<F, W, HALF>
+read_scaled_run(machine &m, const input &in, float *squares, const MEANWHILE &meanwhile)
+{
+    typedef scaled_run<F, W, HALF> row;
+    constexpr int FOURS = row::COLUMNS / 4;
+    const int first = row::first(m), end = min(row::end(m), in.columns / row::COLUMNS);
+    const u8 *from = in.x.at + mapped(in, 0) * in.x.stride + first * 16;
+    const u64 policy = keep_policy();
+    row run;
+    uint4 words[row::WORDS];
+    float4 g[NORM ? row::WORDS * FOURS : 1];
+#pragma unroll
+    for (int j = 0; j < row::WORDS; j++) {
+        const bool real = first + 32 * j < end;
+#pragma unroll
+        for (int i = 0; NORM && i < FOURS; i++) {
+            g[NORM ? j * FOURS + i : 0] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+            if (in.g && real)
+                g[NORM ? j * FOURS + i : 0] = ((const float4 *)in.g)[(first + 32 * j) * FOURS + i];
+        }
+        words[j] = make_uint4(0, 0, 0, 0);
+        if (real)
+            words[j] = load_words(from + j * 512, policy);
+    }
+    meanwhile();
+    poll_scaled<row::WORDS>(m, words, [&](int i) { return load_words(from + i * 512, policy); });
+    wait_start(m);
+    float sums[2] = {};
+#pragma unroll
+    for (int j = 0; j < row::WORDS; j++) {
+        if (HALF)
+            unpack_half(words[j], run.v[j]);
+        else
+            format<DTYPE_F32>::unpack(words[j], run.v[j]);
+        if (NORM)
+            add_squares<HALF>(run.v[j], j, sums);
+#pragma unroll
+        for (int i = 0; NORM && i < FOURS; i++) {
+            const float4 weight = g[NORM ? j * FOURS + i : 0];
+            float *v = run.v[j] + i * 4;
+            v[0] *= weight.x;
+            v[1] *= weight.y;
+            v[2] *= weight.z;
+            v[3] *= weight.w;
+        }
+    }
+    *squares = HALF || (m.lane & 1) ? sums[0] + sums[1] : 0.0f;
+    return run;
+}
+
+/* Same for the input of merge_add: merges the partials of each word. */
+template <class F, class W, class MEANWHILE>
+static __device__ __forceinline__ scaled_run<F, W, false>
+merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
+{
+    typedef scaled_run<F, W, false> row;
+    const int first = row::first(m), end = min(row::end(m), in.columns / row::COLUMNS);
+    const part_row from = parts_of(m, 0);
+    const u64 policy = keep_policy();
+    row run;
+    merged all[row::WORDS];
+    int place[row::WORDS]; /* index of a word in the partials of a split; -1: past the row's end */
+#pragma unroll
+    for (int n = 0; n < row::WORDS; n++) {
+        const int word = first + 32 * n, column = word * 4;
+        place[n] = word < end ? column / HEAD_DIM * (HEAD_DIM + 4) + column % HEAD_DIM : -1;
+        all[n] = nothing_merged();
+    }
+    for (int i = 0; i < from.used; i += PARTS_AHEAD) {
+        uint4
+            words[row::WORDS * PARTS_AHEAD * 2]; /* values, and maximum and sum, of each partial */
+        const auto load = [&](int at) {
+            const int n = at / 2 / PARTS_AHEAD, j = at / 2 % PARTS_AHEAD;
+            const float *of = part_at(from, i + j) + (at % 2 ? weight_place(place[n]) : place[n]);
+            const uint4 loaded = load_words(of, policy);
+            return at % 2 ? make_uint4(loaded.x, loaded.y, 0, 0) : loaded;
+        };
+#pragma unroll
+        for (int at = 0; at < row::WORDS * PARTS_AHEAD * 2; at++) {
+            words[at] = make_uint4(at % 2 ? __float_as_uint(-INFINITY) : 0, 0, 0, 0);
+            if (i + at / 2 % PARTS_AHEAD < from.used && place[at / 2 / PARTS_AHEAD] >= 0)
+                words[at] = load(at);
+        }
+        poll_scaled<row::WORDS * PARTS_AHEAD * 2>(m, words, load);
+#pragma unroll
+        for (int n = 0; n < row::WORDS; n++) {
+            next_parts parts;
+#pragma unroll
+            for (int j = 0; j < PARTS_AHEAD; j++) {
+                parts.value[j][0] = words[(n * PARTS_AHEAD + j) * 2];
+                parts.weight[j] = words[(n * PARTS_AHEAD + j) * 2 + 1];
+            }
+            add_next(all[n], parts);
+        }
+    }
+    meanwhile();
+    wait_start(m);
+#pragma unroll
+    for (int n = 0; n < row::WORDS; n++) {
+        const float inverse = place[n] < 0 ? 0.0f : reciprocal(all[n].sum);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            run.v[n][k] = all[n].value[0][k] * inverse;
+    }
+    return run;
+}
+
+/* Multiplies the run by its power of two and stores it in the activation buffer, as f16 and with
+ * low parts if the row is split. Returns what divides the sums of the run by this power. */
+template <class F, class W, bool HALF>
+static __device__ __forceinline__ float store_run(const machine &m, const input &in,
+                                                  const scaled_run<F, W, HALF> &run)
+{
+    typedef scaled_run<F, W, HALF> row;
+    const int first = row::first(m), end = row::end(m);
+    u32 most = 0;
+#pragma unroll
+    for (int j = 0; j < row::WORDS; j++)
+#pragma unroll
+        for (int k = 0; k < row::COLUMNS; k++)
+            most = max(most, __float_as_uint(run.v[j][k]) & 0x7FFFFFFFu);
+    most = __reduce_max_sync(0xFFFFFFFFu, most);
+    const float factor = enlarging(most);
+#pragma unroll
+    for (int j = 0; j < row::WORDS * row::COLUMNS / 4; j++) {
+        const int i = j / (row::COLUMNS / 4), k = j % (row::COLUMNS / 4);
+        const int four = (first + 32 * i) * (row::COLUMNS / 4) + k; /* number of these columns */
+        float v[4], rest[8];
+#pragma unroll
+        for (int l = 0; l < 4; l++)
+            v[l] = run.v[i][k * 4 + l] * factor;
+        const u32 high[2] = {pack_pair(DTYPE_F16, v[0], v[1]), pack_pair(DTYPE_F16, v[2], v[3])};
+        format<DTYPE_F16>::unpack(make_uint4(high[0], high[1], 0, 0), rest);
+        const u32 low[2] = {pack_pair(DTYPE_F16, v[0] - rest[0], v[1] - rest[1]),
+                            pack_pair(DTYPE_F16, v[2] - rest[2], v[3] - rest[3])};
+        /* in a chunk, the even pairs come first, then the odd pairs */
+        u32 *to = (u32 *)activation_buffer() + four / 2 * 4 + (four & 1);
+        if (first + 32 * i < end) {
+            to[0] = high[0];
+            to[2] = high[1];
+            to = (u32 *)((u8 *)to + in.row_bytes);
+            if (!HALF || in.low) {
+                to[0] = low[0];
+                to[2] = low[1];
+            }
+        }
+    }
+    return reducing(most);
+}
+
+/* ---- products ---------------------------------------------------------------------------------
+ */
+
+/* Whether all pages below `end` have landed. */
+static __device__ __forceinline__ bool have_landed(machine &m, u32 end)
+{
+    if ((int)(end - m.known) > 0)
+        m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
+    return (int)(end - m.known) <= 0;
+}
+
+/* Loads blocks [FROM, FROM + N) of this warp's run in each of G row groups. They have landed. */
+template <class W, int G, int FROM, int N>
+static __device__ __forceinline__ void load_codes(const machine &m, const scaled_state &st,
+                                                  int blocks, uint4 (*w)[N])
+{
+    const u32 at =
+        ring_spot(m, st.block + W::SCALE_BLOCKS + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
+#pragma unroll
+    for (int u = 0; u < G; u++)
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (W::FULL || FROM + i < blocks)
+                w[u][i] = *(const uint4 *)(ring_memory() +
+                                           within_ring(at + (u * W::ROW_GROUP_BLOCKS +
+                                                             mgl_tape_place(W::P, 0, FROM + i)) *
+                                                                MGL_BLOCK_BYTES));
+}
+
+/* Loads the scales of groups [FROM, FROM + N) of this warp's run in row group u of those that begin
+ * at st.block. */
+template <class F, class W, int N>
+static __device__ __forceinline__ void load_scales(const machine &m, const scaled_state &st, int u,
+                                                   int from, scale_and_zero *to)
+{
+    const int first =
+        F::GROUP_PARTS > 0 ? m.warp * W::PARTS / (F::GROUP_PARTS | !F::GROUP_PARTS) : 0;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        to[i] = read_scale<F>(m, st.block + u * W::ROW_GROUP_BLOCKS, W::ROW_SCALES,
+                              min(first + from + i, W::ROW_SCALES - 1), m.lane >> 2);
+}
+
+/* The activations of part i of the run. */
+template <class W>
+static __device__ __forceinline__ uint2 part_of_run(const scaled_state &st, const uint2 *held,
+                                                    int i)
+{
+    return W::HOLD ? held[W::HOLD ? i : 0] : st.x[i * 8];
+}
+
+/* Multiplies blocks [FROM, FROM + N) of G row groups by the run. c: the sums of the current group.
+ * At the end of each group, adds its sum to the totals; ones: the sums of groups of codes 1. */
+template <class F, class W, int G, int FROM, int N>
+static __device__ __forceinline__ void
+add_codes(const scaled_state &st, const uint2 *held, const float *ones, int blocks,
+          const uint4 (*w)[N], const scale_and_zero (*of)[W::GROUPS], float (*c)[4], float *total)
+{
+#pragma unroll
+    for (int i = 0; i < N * F::PARTS; i++) {
+        const int part = FROM * F::PARTS + i, group = part / W::GROUP;
+        const uint2 x = part_of_run<W>(st, held, part);
+#pragma unroll
+        for (int u = 0; u < G; u++)
+            if (W::FULL || FROM + i / F::PARTS < blocks) {
+                const uint4 words = F::decode(w[u][i / F::PARTS], i % F::PARTS);
+                multiply_add<DTYPE_F16>(c[u], words.x, words.y, words.z, words.w, x.x, x.y);
+            }
+        if ((part + 1) % W::GROUP != 0 && part + 1 != W::PARTS)
+            continue;
+#pragma unroll
+        for (int u = 0; u < G; u++) {
+            const float sum =
+                F::offset(F::sum_of(c[u][0], c[u][3]), of[u][group].zero, ones[group]);
+            total[u] = F::ON_TAPE ? fmaf(of[u][group].scale, sum, total[u]) : sum;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                c[u][k] = 0.0f;
+        }
+    }
+}
+
+/* Adds the blocks of one row group in steps, each when it has landed. Pages are freed as soon as
+ * their blocks are in registers, but those of scales and the pages after them only after the row
+ * group. */
+template <class F, class W, int STEP = 0>
+static __device__ __forceinline__ void
+add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *ones, int blocks,
+          scale_and_zero (*of)[W::GROUPS], float (*c)[4], float *total)
+{
+    constexpr int FROM = STEP * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
+    constexpr int END = FROM + N == W::RUN ? W::KB : mgl_tape_place(W::P, 0, FROM + N);
+    /* the groups that end in this step */
+    constexpr int G0 = FROM * F::PARTS / W::GROUP;
+    constexpr int G1 = FROM + N == W::RUN ? W::GROUPS : (FROM + N) * F::PARTS / W::GROUP;
+    const u32 end = st.block + W::SCALE_BLOCKS + END;
+    ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
+    uint4 w[1][N] = {};
+    load_codes<W, 1, FROM, N>(m, st, blocks, w);
+    if constexpr (G1 > G0)
+        load_scales<F, W, G1 - G0>(m, st, 0, G0, of[0] + G0);
+    if (!F::ON_TAPE)
+        ring_done(m, m.base + end / PAGE_BLOCKS);
+    add_codes<F, W, 1, FROM, N>(st, held, ones, blocks, w, of, c, total);
+    if constexpr (FROM + N < W::RUN)
+        add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, c, total);
+}
+
+/* Writes the sums of G row groups to the current partial-sum buffer, as skinny.cuh does. */
+template <class F, int G>
+static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st, float *total,
+                                                    int each, bool last)
+{
+    const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
+    float *to = own().partial + psum * PSUM + (m.warp * each + st.left) * MGL_ROW_GROUP;
+#pragma unroll
+    for (int u = 0; u < G; u++) {
+        total[u] *= F::decoded_factor();
+        total[u] *= st.reducing;
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
+        total[u] = st.low ? total[u] + other : total[u];
+    }
+    while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
+        ; /* each wait of the epilogue has a deadline */
+    if ((m.lane & 3) == 0) {
+#pragma unroll
+        for (int u = 0; u < G; u++)
+            to[u * MGL_ROW_GROUP + (m.lane >> 2)] = total[u];
+    }
+    st.left += G;
+    const bool full = st.left == each || last;
+    __syncwarp();
+    if (full && m.lane == 0)
+        barrier_arrive(&own().psum_full[psum]);
+    m.psums += full;
+    st.left = full ? 0 : st.left;
+}
+
+/* Computes the next G row groups of a segment, whose blocks have landed if G is above 1. */
+template <class F, class W, int G>
+static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
+                                                      const uint2 *held, const float *ones,
+                                                      int blocks, int each, bool last)
+{
+    scale_and_zero of[G][W::GROUPS];
+    float c[G][4] = {}, total[G] = {};
+    if constexpr (G > 1) {
+        uint4 w[G][W::RUN];
+        load_codes<W, G, 0, W::RUN>(m, st, W::RUN, w);
+#pragma unroll
+        for (int u = 0; u < G; u++)
+            load_scales<F, W, W::GROUPS>(m, st, u, 0, of[u]);
+        st.block += G * W::ROW_GROUP_BLOCKS;
+        ring_free(m, m.base + st.block / PAGE_BLOCKS);
+        add_codes<F, W, G, 0, W::RUN>(st, held, ones, blocks, w, of, c, total);
+    } else {
+        add_steps<F, W>(m, st, held, ones, blocks, of, c, total);
+        st.block += W::ROW_GROUP_BLOCKS;
+        ring_done(m, m.base + st.block / PAGE_BLOCKS);
+    }
+    write_totals<F, G>(m, st, total, each, last);
+}
+
+/* Runs the task in a warp without blocks: its sums and sums of squares are zeros. */
+static __device__ __forceinline__ void skip_scaled(machine &m, const input &in)
+{
+    wait_start(m);
+    if (in.g)
+        write_squares(m, 0, 0.0f);
+    if (in.early && m.lane == 0)
+        barrier_arrive(&own().squares_full);
+    for (int i = 0; i < in.segments; i++)
+        skip_groups(m, in, segment(m, i));
+}
+
+/* Runs the whole task with format F. */
+template <class F, int COLUMNS>
+static __device__ __forceinline__ void consume_scaled(machine &m, const input &in)
+{
+    typedef scaled_path<F, COLUMNS> W;
+    constexpr int G = W::ROW_GROUPS;
+    if (m.warp >= W::P.warps)
+        return skip_scaled(m, in);
+    const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
+    const int each = psum_groups(1);
+    scaled_state st;
+    int groups = 0;
+    m.known = max(m.known, m.freed); /* freed pages have landed */
+    const auto meanwhile = [&] {
+        const column mine = column_of(m.lane, in.low);
+        st.block = segment(m, 0).block;
+        st.x = (const uint2 *)(activation_buffer() + (mine.low ? in.row_bytes : 0)) +
+               (m.warp * W::PARTS * PART_CHUNKS + (m.lane & 3)) * 2 + mine.odd;
+        st.low = in.low;
+        st.left = 0;
+        groups = segment(m, 0).groups;
+    };
+    float squares = 0.0f;
+    constexpr bool NORM = COLUMNS == MGL_HIDDEN;
+    if (MERGES && COLUMNS == MGL_ATTENDED && in.merges)
+        st.reducing = store_run(m, in, merge_scaled_run<F, W>(m, in, meanwhile));
+    else if (in.x.dtype == DTYPE_F32)
+        st.reducing =
+            store_run(m, in, read_scaled_run<F, W, NORM, false>(m, in, &squares, meanwhile));
+    else
+        st.reducing =
+            store_run(m, in, read_scaled_run<F, W, NORM, true>(m, in, &squares, meanwhile));
+    __syncwarp();
+    uint2 held[W::HOLD ? W::PARTS : 1];
+    if (W::HOLD) {
+#pragma unroll
+        for (int i = 0; i < W::PARTS; i++)
+            held[W::HOLD ? i : 0] = st.x[(W::FULL || i / F::PARTS < blocks ? i : 0) * 8];
+    }
+    if (in.g)
+        write_squares(m, 0, squares);
+    if (in.early && m.lane == 0)
+        barrier_arrive(&own().squares_full);
+    input_is_there(m, m.base + in.end);
+    float ones[W::GROUPS] = {};
+    if (F::HAS_OFFSET) {
+        const uint4 one = F::decoded_ones();
+#pragma unroll
+        for (int group = 0; group < W::GROUPS; group++) {
+            float c[4] = {};
+#pragma unroll
+            for (int i = group * W::GROUP; i < (group + 1) * W::GROUP; i++)
+                if (i < W::PARTS && (W::FULL || i / F::PARTS < blocks)) {
+                    const uint2 x = part_of_run<W>(st, held, i);
+                    multiply_add<DTYPE_F16>(c, one.x, one.y, one.z, one.w, x.x, x.y);
+                }
+            ones[group] = F::sum_of(c[0], c[3]);
+        }
+    }
+    for (int i = 0;; groups = segment(m, i).groups) {
+        for (; groups > 0;) {
+            const u32 end = st.block + G * W::ROW_GROUP_BLOCKS;
+            if (G > 1 && min(groups, each - st.left) >= G &&
+                have_landed(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS)) {
+                groups -= G;
+                add_row_groups<F, W, G>(m, st, held, ones, blocks, each, groups == 0);
+            } else {
+                groups--;
+                add_row_groups<F, W, 1>(m, st, held, ones, blocks, each, groups == 0);
+            }
+        }
+        if (++i == in.segments)
+            return;
+        st.block = segment(m, i).block;
+    }
+}
+
+/* The same, if the variant supports the format and the columns; the host has checked that. */
+template <class F, int COLUMNS>
+static __device__ __forceinline__ void consume_if_aligned(machine &m, const input &in)
+{
+    if constexpr (scaled_path<F, COLUMNS>::ALIGNED)
+        consume_scaled<F, COLUMNS>(m, in);
+}
+
+/* Runs a task of one row as the skinny variant. */
+static __device__ __forceinline__ void consume_scaled_skinny(machine &m, const input &in)
+{
+    with_format(in.format, [&](auto f) {
+        typedef decltype(f) F;
+        if (in.columns == MGL_HIDDEN)
+            consume_if_aligned<F, MGL_HIDDEN>(m, in);
+        else if (MGL_ATTENDED != MGL_HIDDEN && in.columns == MGL_ATTENDED)
+            consume_if_aligned<F, MGL_ATTENDED>(m, in);
+        else if (MGL_FFN != MGL_HIDDEN && MGL_FFN != MGL_ATTENDED)
+            consume_if_aligned<F, MGL_FFN>(m, in);
+    });
+}
+
+#endif
+
+#endif
