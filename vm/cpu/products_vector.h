@@ -141,10 +141,15 @@ ALWAYS_INLINE int columns_of(mgl_weight_code code)
     return mgl_weight_code_columns(code);
 }
 
-/* Prefetches lines [lo, hi) of the block at the prefetch distance after block b. */
-ALWAYS_INLINE void ask_ahead(const struct tape *tape, int b, int lo, int hi)
+/* Steps of SUMS columns in a block. */
+ALWAYS_INLINE int steps_of(mgl_weight_code code)
 {
-    const char *block = tape_block(tape, b + tape->ahead);
+    return columns_of(code) / SUMS;
+}
+
+/* Prefetches lines [lo, hi) of a block. */
+ALWAYS_INLINE void ask_lines(const char *block, int lo, int hi)
+{
 #pragma GCC unroll 16
     for (int i = lo; i < hi; i++)
         __builtin_prefetch(block + i * LINE, 0, 3);
@@ -177,16 +182,19 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
                 sums[i][r][p] = load(in_memory + r * STEP + i * SUMS + p * LANES);
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, place, b) + first * LINE;
-        if (tape)
-            ask_ahead(tape, b, first, first + tile.weights);
-        else
+        const char *ahead = tape ? tape_block(tape, b + tape->ahead) + first * LINE : NULL;
+        if (!tape)
             ask_feed(feed);
 #pragma GCC unroll 16
-        for (int column = part * LANES; column < columns_of(code); column += SUMS) {
-            const int64_t k = (int64_t)b * columns_of(code) + column;
-            const float *columns = run->x + k;
+        for (int step = 0; step < steps_of(code); step++) {
+            const int column = step * SUMS + part * LANES;
+            const float *columns = run->x + (int64_t)b * columns_of(code) + column;
+            if (tape)
+                ask_lines(ahead, step * tile.weights / steps_of(code),
+                          (step + 1) * tile.weights / steps_of(code));
             if (is_scaled(code))
-                next_scales(run->scales, code, k - part * LANES, first, tile.weights, &scales);
+                next_scales(run->scales, code, (int64_t)b * columns_of(code) + step * SUMS, first,
+                            tile.weights, &scales);
 #pragma GCC unroll 16
             for (int r = 0; r < tile.rows; r++)
 #pragma GCC unroll 16
