@@ -90,9 +90,9 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 
 /* ---- weight formats ------------------------------------------------------------------------- */
 
-/* Checks the scaled format of a segment. Groups must be whole parts of 32 columns, because an MMA
- * adds a whole part. A row group with scales on the tape must fit in the ring, because the pages of
- * the scales are freed only after the row group. */
+/* Checks the scaled format of a segment. Groups must be half parts or whole parts of 32 columns,
+ * because an MMA adds half a part or a whole part. A row group with scales on the tape must fit in
+ * the ring, because the pages of the scales are freed only after the row group. */
 static mgl_status check_scaled(const mgl_program *program, const mgl_segment *segment,
                                mgl_error *err)
 {
@@ -101,16 +101,12 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
     const int64_t columns = segment->col_hi - segment->col_lo;
     const int64_t ring = (int64_t)(program->exec.ring_pages - 1) * program->exec.page_bytes;
     char text[MGL_WEIGHT_FORMAT_TEXT];
-    if (format.code != MGL_CODE_INT8 && format.code != MGL_CODE_INT4 &&
-        format.code != MGL_CODE_E4M3)
+    if (format.group % MGL_PART_COLUMNS && format.group != MGL_PART_COLUMNS / 2)
         return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "the CUDA machine does not support %s; use --device cpu, or the target cpu",
+                        "the CUDA machine supports groups of %d columns, or of a multiple of %d, "
+                        "not %s; use --device cpu, or the target cpu",
+                        MGL_PART_COLUMNS / 2, MGL_PART_COLUMNS,
                         mgl_weight_format_print(format, text));
-    if (format.group % MGL_PART_COLUMNS)
-        return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "the CUDA machine supports groups of a multiple of %d columns, not %s; use "
-                        "--device cpu, or the target cpu",
-                        MGL_PART_COLUMNS, mgl_weight_format_print(format, text));
     if (mgl_tape_scale_bytes(format, columns) > 0 && mgl_tape_group_bytes(format, columns) > ring)
         return mgl_fail(err, MGL_BAD_INPUT, name,
                         "eight rows of weights with their scales have %lld bytes; the ring, less "

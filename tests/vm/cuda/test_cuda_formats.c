@@ -27,15 +27,14 @@ static mgl_program *scaled_program(const mgl_geometry *geometry, mgl_weight_form
     return program;
 }
 
-/* The kernel adds 32 columns at a time and does not know uint4. */
+/* The kernel adds 16 or 32 columns at a time. */
 START_TEST(formats_that_the_kernel_lacks_are_refused)
 {
     static const struct {
         mgl_weight_format format;
         const char *why;
-    } cases[] = {{{MGL_CODE_UINT4, MGL_F16, 32, 1, false}, "does not support uint4 group 32 f16"},
-                 {{MGL_CODE_INT4, MGL_F16, 16, 1, false}, "groups of a multiple of 32"},
-                 {{MGL_CODE_INT8, MGL_F32, 48, 1, true}, "groups of a multiple of 32"}};
+    } cases[] = {{{MGL_CODE_INT4, MGL_F16, 80, 1, false}, "groups of 16 columns, or of a multiple"},
+                 {{MGL_CODE_INT8, MGL_F32, 48, 1, true}, "groups of 16 columns, or of a multiple"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mgl_program *program =
             scaled_program(&small_model, cases[i].format, &(device_options){.capacity = 64});
@@ -113,6 +112,8 @@ START_TEST(one_row_of_scaled_weights_is_skinny)
                  {{MGL_CODE_INT8, MGL_F16, 128, 1, true}, MGL_BF16, 1, 3, MGL_VARIANT_SKINNY},
                  {{MGL_CODE_INT8, MGL_F16, 128, 1, true}, MGL_BF16, 1, 2, MGL_VARIANT_GENERAL},
                  {{MGL_CODE_E4M3, MGL_F32, 128, 128, false}, MGL_F16, 1, 6, MGL_VARIANT_SKINNY},
+                 {{MGL_CODE_UINT4, MGL_F32, 32, 1, false}, MGL_BF16, 1, 8, MGL_VARIANT_SKINNY},
+                 {{MGL_CODE_INT8, MGL_F32, 16, 1, false}, MGL_BF16, 1, 8, MGL_VARIANT_SKINNY},
                  {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_BF16, 3, 3, MGL_VARIANT_BY_ROWS},
                  {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_F32, 1, 3, MGL_VARIANT_GENERAL}};
     const device_options options = {.dtype = cases[_i].dtype,
@@ -146,7 +147,7 @@ int main(void)
     tcase_add_test(tests, formats_that_the_kernel_lacks_are_refused);
     tcase_add_test(tests, scales_and_ranges_need_room);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
-    tcase_add_loop_test(tests, one_row_of_scaled_weights_is_skinny, 0, 6);
+    tcase_add_loop_test(tests, one_row_of_scaled_weights_is_skinny, 0, 8);
     tcase_add_test(tests, a_quantized_embedding_is_decoded_for_a_gpu);
     return fixture_main("cuda formats", tests);
 }

@@ -23,22 +23,35 @@ enum {
 #include "base/weight_codes.def"
 };
 
+/* The scale of a group, and its zero point or minimum. */
+struct group_scale {
+    float scale, zero;
+};
+
 /* CODE: code of the weights. SCALES: dtype of the scales. GROUP: columns that share a scale; 0: all
  * columns. SHARED: 1: all rows of a row group share a scale. ZEROS: 1: each scale has a zero point.
  * FACTORS: 1: the scales are row factors: the epilogue multiplies by them, and the tape has no
  * scales. */
 template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS>
 struct scaled_weights {
-    static_assert(CODE == CODE_INT8 || CODE == CODE_INT4 || CODE == CODE_E4M3, "decode() lacks it");
+    static_assert(CODE == CODE_INT8 || CODE == CODE_INT4 || CODE == CODE_UINT4 || CODE == CODE_E4M3,
+                  "decode() does not support it");
     enum {
-        PARTS = CODE == CODE_INT4 ? 4 : 2, /* parts of a block */
-        GROUP_PARTS = GROUP / MGL_PART_COLUMNS,
+        FOUR_BITS = CODE == CODE_INT4 || CODE == CODE_UINT4,
+        PARTS = FOUR_BITS ? 4 : 2, /* parts of a block */
+        /* A unit is what one MMA adds of each row: a part, or half a part if groups have 16
+         * columns.
+         */
+        SPLIT = GROUP == MGL_PART_COLUMNS / 2 ? 2 : 1,
+        UNITS = PARTS * SPLIT,                          /* of a block */
+        GROUP_UNITS = GROUP * SPLIT / MGL_PART_COLUMNS, /* of a group; 0: all columns */
         SCALE_DTYPE = SCALES,
         ON_TAPE = !FACTORS,
         STORED_ZEROS = ZEROS,
         HAS_FACTORS = FACTORS,
         SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP,
-        HAS_OFFSET = CODE != CODE_E4M3 /* codes are unsigned integers with a zero point */
+        HAS_MINIMUMS = CODE == CODE_UINT4, /* each scale has a minimum, of the same dtype */
+        HAS_OFFSET = CODE != CODE_E4M3     /* unsigned integers with a zero point or a minimum */
     };
 
     /* Groups of a row that have scales on the tape. */
@@ -50,20 +63,29 @@ struct scaled_weights {
     /* Blocks of scales and zero points before the k blocks of a row group. */
     static __device__ __forceinline__ constexpr int scale_blocks(int columns)
     {
-        const int bytes = groups(columns) * SCALE_ROWS * (format<SCALES>::SIZE + (ZEROS ? 1 : 0));
+        const int scale = format<SCALES>::SIZE * (HAS_MINIMUMS ? 2 : 1) + (ZEROS ? 1 : 0);
+        const int bytes = groups(columns) * SCALE_ROWS * scale;
         return (bytes + MGL_BLOCK_BYTES - 1) / MGL_BLOCK_BYTES;
     }
 
-    /* The group of part `part` of a row. */
-    static __device__ __forceinline__ constexpr int group_of(int part)
+    /* The group of unit `unit` of a row. */
+    static __device__ __forceinline__ constexpr int group_of(int unit)
     {
-        return GROUP ? part / (GROUP ? GROUP_PARTS : 1) : 0;
+        return unit / (GROUP ? GROUP_UNITS : unit + 1);
     }
 
-    /* The zero point of an integer code, if none is stored. */
-    static __device__ __forceinline__ constexpr float usual_zero()
+    /* The activations of a lane in unit `unit` of a row, from those in its part. A unit of half a
+     * part has two quarters. */
+    static __device__ __forceinline__ uint2 in_unit(uint2 x, int unit, int lane)
     {
-        return CODE == CODE_INT4 ? 8.0f : 128.0f;
+        const bool in = SPLIT == 1 || (lane >> 1 & 1) == unit % 2;
+        return make_uint2(in ? x.x : 0, in ? x.y : 0);
+    }
+
+    /* A group of scale 1 and the zero point of codes without stored zero points. */
+    static __device__ __forceinline__ constexpr group_scale usual()
+    {
+        return {1.0f, CODE == CODE_INT8 ? 128.0f : CODE == CODE_INT4 ? 8.0f : 0.0f};
     }
 
     /* The number of a code is this factor times the result of decode(). */
@@ -79,7 +101,7 @@ struct scaled_weights {
     static __device__ __forceinline__ uint4 decode(uint4 raw, int part)
     {
         u32 words[4];
-        if (CODE == CODE_INT4) {
+        if (FOUR_BITS) {
             const u32 bits = part == 0 ? raw.x : part == 1 ? raw.y : part == 2 ? raw.z : raw.w;
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -103,7 +125,7 @@ struct scaled_weights {
     /* The words of a part whose codes are all 1. */
     static __device__ __forceinline__ uint4 decoded_ones()
     {
-        const u32 ones = CODE == CODE_INT4 ? 0x11111111u : 0x01010101u;
+        const u32 ones = FOUR_BITS ? 0x11111111u : 0x01010101u;
         return decode(make_uint4(ones, ones, ones, ones), 0);
     }
 
@@ -111,16 +133,22 @@ struct scaled_weights {
      * parts, `odd` of the second and the fourth ones. */
     static __device__ __forceinline__ float sum_of(float even, float odd)
     {
-        return CODE == CODE_INT4 ? fmaf(odd, 0.0625f, even) : even + odd;
+        return FOUR_BITS ? fmaf(odd, 0.0625f, even) : even + odd;
     }
 
-    /* The sum of a group with its zero point: `ones` is the sum of a group of codes 1. */
-    static __device__ __forceinline__ float offset(float sum, float zero, float ones)
+    /* Adds the products of a group to `total`: `sum` is the sum of the group, and `ones` that of a
+     * group of codes 1. */
+    static __device__ __forceinline__ float add_group(float total, group_scale of, float sum,
+                                                      float ones)
     {
-        return HAS_OFFSET ? fmaf(-zero, ones, sum) : sum;
+        if (HAS_MINIMUMS)
+            return fmaf(of.zero, ones, fmaf(of.scale, sum, total));
+        const float group = HAS_OFFSET ? fmaf(-of.zero, ones, sum) : sum;
+        return ON_TAPE ? fmaf(of.scale, group, total) : group;
     }
 
-    /* Byte offsets of the scale and the zero point of a row in the scales of its row group. */
+    /* Byte offsets of the scale and the zero point or minimum of a row in the scales of its row
+     * group. */
     static __device__ __forceinline__ constexpr int scale_at(int group, int row)
     {
         return (group * SCALE_ROWS + (SHARED ? 0 : row)) * format<SCALES>::SIZE;
@@ -128,7 +156,9 @@ struct scaled_weights {
 
     static __device__ __forceinline__ constexpr int zero_at(int groups, int group, int row)
     {
-        return scale_at(groups, 0) + group * SCALE_ROWS + (SHARED ? 0 : row);
+        const int at =
+            HAS_MINIMUMS ? scale_at(group, row) : group * SCALE_ROWS + (SHARED ? 0 : row);
+        return scale_at(groups, 0) + at;
     }
 };
 

@@ -1,9 +1,9 @@
 /*
  * Group-wise dequantized matrix multiplication: the general variant for scaled weights
  * (linear/formats.cuh). It supports any number of rows, with or without the activation buffer. MMAs
- * add the parts of a group. Then the zero point of the group is applied, and its scale multiplies
+ * add the units of a group. Then the zero point of the group is applied, and its scale multiplies
  * the sum. If a group extends over the runs of several warps, each warp adds and scales its own
- * parts of the group. The sums and their order are those of the skinny variant
+ * units of the group. The sums and their order are those of the skinny variant
  * (linear/scaled_skinny.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
@@ -21,22 +21,16 @@ struct scaled_sums {
     float total;    /* of the finished groups, with their scales */
 };
 
-/* The scale and the zero point of a group. */
-struct scale_and_zero {
-    float scale, zero;
-};
-
 /* Applies the zero point and the scale to the sums of a group, adds them to the totals, and begins
  * a new group. */
 template <class F, int N>
-static __device__ __forceinline__ void end_group(scaled_sums *s, const scale_and_zero &of)
+static __device__ __forceinline__ void end_group(scaled_sums *s, const group_scale &of)
 {
 #pragma unroll
     for (int n = 0; n < N; n++) {
         const float sum = F::sum_of(s[n].group[0], s[n].group[3]);
         const float ones = F::sum_of(s[n].ones[0], s[n].ones[3]);
-        const float group = F::offset(sum, of.zero, ones);
-        s[n].total = F::ON_TAPE ? fmaf(of.scale, group, s[n].total) : group;
+        s[n].total = F::add_group(s[n].total, of, sum, ones);
 #pragma unroll
         for (int i = 0; i < 4; i++)
             s[n].group[i] = s[n].ones[i] = 0.0f;
@@ -81,12 +75,15 @@ static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block,
 
 /* Reads the scale and the zero point of a group and a row, from the scales at block `scales`. */
 template <class F>
-static __device__ __forceinline__ scale_and_zero read_scale(const machine &m, u32 scales,
-                                                            int groups, int group, int row)
+static __device__ __forceinline__ group_scale read_scale(const machine &m, u32 scales, int groups,
+                                                         int group, int row)
 {
-    scale_and_zero of = {1.0f, F::usual_zero()};
+    group_scale of = F::usual();
     if (F::ON_TAPE)
         of.scale = format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::scale_at(group, row)), 0);
+    if (F::HAS_MINIMUMS)
+        of.zero =
+            format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::zero_at(groups, group, row)), 0);
     if (F::STORED_ZEROS)
         of.zero = (float)*in_ring(m, scales, F::zero_at(groups, group, row));
     return of;
@@ -115,7 +112,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
         const u32 scales = seg.block + g * (scale_blocks + seg.kblocks);
         const u32 codes = scales + scale_blocks;
         scaled_sums s[N] = {};
-        scale_and_zero of = {1.0f, F::usual_zero()};
+        group_scale of = F::usual();
         int group = -1;
         for (int i = 0; i < blocks; i++) {
             const u32 block = codes + mgl_tape_place(p, m.warp, i);
@@ -124,10 +121,9 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
             ring_wait(m, m.base + block / PAGE_BLOCKS + 1);
             const uint4 raw = load_block(ring_spot(m, block), m.lane);
 #pragma unroll
-            for (int part = 0; part < F::PARTS; part++) {
-                const int here =
-                    F::ON_TAPE ? min(F::group_of((first + i) * F::PARTS + part), scale_groups - 1)
-                               : 0;
+            for (int unit = 0; unit < F::UNITS; unit++) {
+                const int number = (first + i) * F::UNITS + unit, part = unit / F::SPLIT;
+                const int here = F::ON_TAPE ? min(F::group_of(number), scale_groups - 1) : 0;
                 if (F::ON_TAPE && here != group) {
                     if (group >= 0)
                         end_group<F, N>(s, of);
@@ -138,8 +134,9 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
 #pragma unroll
                 for (int n = 0; n < N; n++)
                     if (n == 0 || n * mma_rows(in.low) < in.count) {
-                        const uint2 b = activations_of<BUFFERED>(
+                        const uint2 whole = activations_of<BUFFERED>(
                             m, x[n], line[n], mine, first * F::PARTS, i * F::PARTS + part);
+                        const uint2 b = F::in_unit(whole, unit, m.lane);
                         multiply_add<DTYPE_F16>(s[n].group, w.x, w.y, w.z, w.w, b.x, b.y);
                         if (F::HAS_OFFSET)
                             multiply_add<DTYPE_F16>(s[n].ones, one.x, one.y, one.z, one.w, b.x,

@@ -28,15 +28,15 @@ template <class F, int COLUMNS> struct scaled_path {
     /* groups of a row with scales on the tape, and the blocks of these scales */
     static constexpr int ROW_SCALES = F::groups(COLUMNS), SCALE_BLOCKS = F::scale_blocks(COLUMNS);
     static constexpr int ROW_GROUP_BLOCKS = SCALE_BLOCKS + KB;
-    /* parts of the run in a group, and groups of the run */
+    /* units of the run, units of the run in a group, and groups of the run */
+    static constexpr int UNITS = RUN * F::UNITS;
     static constexpr int GROUP =
-        F::ON_TAPE && F::GROUP_PARTS > 0 && F::GROUP_PARTS < PARTS ? F::GROUP_PARTS : PARTS;
-    static constexpr int GROUPS = (PARTS + GROUP - 1) / GROUP;
-    /* Whether no group begins or ends within the run but at a whole group (schedule/variants.def).
-     */
-    static constexpr bool ALIGNED = !F::ON_TAPE || F::GROUP_PARTS == 0 ||
-                                    PARTS % (F::GROUP_PARTS | !F::GROUP_PARTS) == 0 ||
-                                    F::GROUP_PARTS % PARTS == 0;
+        F::ON_TAPE && F::GROUP_UNITS > 0 && F::GROUP_UNITS < UNITS ? F::GROUP_UNITS : UNITS;
+    static constexpr int GROUPS = (UNITS + GROUP - 1) / GROUP;
+    /* Whether a group has whole runs, or a run has whole groups (schedule/variants.def). */
+    static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
+                                    F::group_of(UNITS) * GROUP == UNITS ||
+                                    F::GROUP_UNITS % UNITS == 0;
     /* a run is divided into steps of about equal size, each at most half a ring; smaller ones if
      * the activations of a long run take the registers */
     static constexpr int AT_ONCE =
@@ -314,48 +314,48 @@ static __device__ __forceinline__ void load_codes(const machine &m, const scaled
  * at st.block. */
 template <class F, class W, int N>
 static __device__ __forceinline__ void load_scales(const machine &m, const scaled_state &st, int u,
-                                                   int from, scale_and_zero *to)
+                                                   int from, group_scale *to)
 {
-    const int first =
-        F::GROUP_PARTS > 0 ? m.warp * W::PARTS / (F::GROUP_PARTS | !F::GROUP_PARTS) : 0;
+    const int first = F::group_of(m.warp * W::UNITS);
 #pragma unroll
     for (int i = 0; i < N; i++)
         to[i] = read_scale<F>(m, st.block + u * W::ROW_GROUP_BLOCKS, W::ROW_SCALES,
                               min(first + from + i, W::ROW_SCALES - 1), m.lane >> 2);
 }
 
-/* The activations of part i of the run. */
-template <class W>
-static __device__ __forceinline__ uint2 part_of_run(const scaled_state &st, const uint2 *held,
-                                                    int i)
+/* The activations of unit i of the run. */
+template <class F, class W>
+static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scaled_state &st,
+                                                    const uint2 *held, int i)
 {
-    return W::HOLD ? held[W::HOLD ? i : 0] : st.x[i * 8];
+    const int part = i / F::SPLIT;
+    return F::in_unit(W::HOLD ? held[W::HOLD ? part : 0] : st.x[part * 8], i, m.lane);
 }
 
 /* Multiplies blocks [FROM, FROM + N) of G row groups by the run. c: the sums of the current group.
  * At the end of each group, adds its sum to the totals; ones: the sums of groups of codes 1. */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
-add_codes(const scaled_state &st, const uint2 *held, const float *ones, int blocks,
-          const uint4 (*w)[N], const scale_and_zero (*of)[W::GROUPS], float (*c)[4], float *total)
+add_codes(const machine &m, const scaled_state &st, const uint2 *held, const float *ones,
+          int blocks, const uint4 (*w)[N], const group_scale (*of)[W::GROUPS], float (*c)[4],
+          float *total)
 {
 #pragma unroll
-    for (int i = 0; i < N * F::PARTS; i++) {
-        const int part = FROM * F::PARTS + i, group = part / W::GROUP;
-        const uint2 x = part_of_run<W>(st, held, part);
+    for (int i = 0; i < N * F::UNITS; i++) {
+        const int unit = FROM * F::UNITS + i, group = unit / W::GROUP;
+        const uint2 x = unit_of_run<F, W>(m, st, held, unit);
 #pragma unroll
         for (int u = 0; u < G; u++)
-            if (W::FULL || FROM + i / F::PARTS < blocks) {
-                const uint4 words = F::decode(w[u][i / F::PARTS], i % F::PARTS);
+            if (W::FULL || FROM + i / F::UNITS < blocks) {
+                const uint4 words = F::decode(w[u][i / F::UNITS], i % F::UNITS / F::SPLIT);
                 multiply_add<DTYPE_F16>(c[u], words.x, words.y, words.z, words.w, x.x, x.y);
             }
-        if ((part + 1) % W::GROUP != 0 && part + 1 != W::PARTS)
+        if ((unit + 1) % W::GROUP != 0 && unit + 1 != W::UNITS)
             continue;
 #pragma unroll
         for (int u = 0; u < G; u++) {
-            const float sum =
-                F::offset(F::sum_of(c[u][0], c[u][3]), of[u][group].zero, ones[group]);
-            total[u] = F::ON_TAPE ? fmaf(of[u][group].scale, sum, total[u]) : sum;
+            total[u] =
+                F::add_group(total[u], of[u][group], F::sum_of(c[u][0], c[u][3]), ones[group]);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 c[u][k] = 0.0f;
@@ -369,13 +369,13 @@ add_codes(const scaled_state &st, const uint2 *held, const float *ones, int bloc
 template <class F, class W, int STEP = 0>
 static __device__ __forceinline__ void
 add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *ones, int blocks,
-          scale_and_zero (*of)[W::GROUPS], float (*c)[4], float *total)
+          group_scale (*of)[W::GROUPS], float (*c)[4], float *total)
 {
     constexpr int FROM = STEP * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
     constexpr int END = FROM + N == W::RUN ? W::KB : mgl_tape_place(W::P, 0, FROM + N);
     /* the groups that end in this step */
-    constexpr int G0 = FROM * F::PARTS / W::GROUP;
-    constexpr int G1 = FROM + N == W::RUN ? W::GROUPS : (FROM + N) * F::PARTS / W::GROUP;
+    constexpr int G0 = FROM * F::UNITS / W::GROUP;
+    constexpr int G1 = FROM + N == W::RUN ? W::GROUPS : (FROM + N) * F::UNITS / W::GROUP;
     const u32 end = st.block + W::SCALE_BLOCKS + END;
     ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
     uint4 w[1][N] = {};
@@ -384,7 +384,7 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *on
         load_scales<F, W, G1 - G0>(m, st, 0, G0, of[0] + G0);
     if (!F::ON_TAPE)
         ring_done(m, m.base + end / PAGE_BLOCKS);
-    add_codes<F, W, 1, FROM, N>(st, held, ones, blocks, w, of, c, total);
+    add_codes<F, W, 1, FROM, N>(m, st, held, ones, blocks, w, of, c, total);
     if constexpr (FROM + N < W::RUN)
         add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, c, total);
 }
@@ -425,7 +425,7 @@ static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &
                                                       const uint2 *held, const float *ones,
                                                       int blocks, int each, bool last)
 {
-    scale_and_zero of[G][W::GROUPS];
+    group_scale of[G][W::GROUPS];
     float c[G][4] = {}, total[G] = {};
     if constexpr (G > 1) {
         uint4 w[G][W::RUN];
@@ -435,7 +435,7 @@ static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &
             load_scales<F, W, W::GROUPS>(m, st, u, 0, of[u]);
         st.block += G * W::ROW_GROUP_BLOCKS;
         ring_free(m, m.base + st.block / PAGE_BLOCKS);
-        add_codes<F, W, G, 0, W::RUN>(st, held, ones, blocks, w, of, c, total);
+        add_codes<F, W, G, 0, W::RUN>(m, st, held, ones, blocks, w, of, c, total);
     } else {
         add_steps<F, W>(m, st, held, ones, blocks, of, c, total);
         st.block += W::ROW_GROUP_BLOCKS;
@@ -508,8 +508,8 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
             float c[4] = {};
 #pragma unroll
             for (int i = group * W::GROUP; i < (group + 1) * W::GROUP; i++)
-                if (i < W::PARTS && (W::FULL || i / F::PARTS < blocks)) {
-                    const uint2 x = part_of_run<W>(st, held, i);
+                if (i < W::UNITS && (W::FULL || i / F::UNITS < blocks)) {
+                    const uint2 x = unit_of_run<F, W>(m, st, held, i);
                     multiply_add<DTYPE_F16>(c, one.x, one.y, one.z, one.w, x.x, x.y);
                 }
             ones[group] = F::sum_of(c[0], c[3]);
