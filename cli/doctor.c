@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/system/cgroup.h"
 #include "cli/libedit.h"
+#include "quantize/calibrate/blas.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 
@@ -18,6 +19,8 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
+#include <string.h>
 #include <utf8proc.h>
 
 #define DOCTOR_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
@@ -27,7 +30,20 @@ MGL_CLI_OPTIONS(DOCTOR_OPTIONS)
 typedef struct libraries {
     char pcre2[64];
     const char *cjson, *utf8proc;
+    char openblas[64]; /* version; "": OpenBLAS or LAPACKE is missing */
+    mgl_error no_openblas;
 } libraries;
+
+/* Reads the version of OpenBLAS from its configuration: "OpenBLAS 0.3.21 DYNAMIC_ARCH ...". */
+static void find_openblas(libraries *found)
+{
+    const mgl_blas *blas;
+    if (mgl_blas_open(&blas, &found->no_openblas))
+        return;
+    const char *config = blas->config(), *version = strchr(config, ' ');
+    version = version ? version + 1 : config;
+    snprintf(found->openblas, sizeof found->openblas, "%.*s", (int)strcspn(version, " "), version);
+}
 
 static libraries find_libraries(void)
 {
@@ -35,6 +51,7 @@ static libraries find_libraries(void)
     int length = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
     if (length > 0 && (size_t)length < sizeof found.pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, found.pcre2);
+    find_openblas(&found);
     return found;
 }
 
@@ -143,6 +160,12 @@ static void print_text(const libraries *found, const mgl_cuda_probe *probe)
     print_line("libedit", edits,
                edits ? "chat edits lines, with a history"
                      : "chat has no line editing; install the package libedit2");
+    if (found->openblas[0])
+        mgl_cli_printf("%-10s%-9sversion %s with LAPACKE: quantize calibrates with texts\n",
+                       "OpenBLAS", "ok", found->openblas);
+    else
+        mgl_cli_printf("%-10s%-9s%s: %s\n", "OpenBLAS", "missing", found->no_openblas.where,
+                       found->no_openblas.message);
     print_frozen();
     print_sandbox();
     print_gpu(probe);
@@ -230,6 +253,9 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "pcre2", found->pcre2);
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
     mgl_json_out_bool(&out, "libedit", mgl_libedit_find() != NULL);
+    mgl_json_out_string(&out, "openblas", found->openblas[0] ? found->openblas : NULL);
+    mgl_json_out_string(&out, "openblas_reason",
+                        found->openblas[0] ? NULL : found->no_openblas.message);
     mgl_json_out_close_object(&out);
     put_limits(&out);
     put_frozen(&out);

@@ -36,7 +36,8 @@ enum {
     X(strsm, void, "cblas_strsm",                                                                  \
       (int order, int side, int half, int form, int diagonal, int m, int n, float alpha,           \
        const float *a, int lda, float *b, int ldb))                                                \
-    X(set_threads, void, "openblas_set_num_threads", (int threads))
+    X(set_threads, void, "openblas_set_num_threads", (int threads))                                \
+    X(config, char *, "openblas_get_config", (void))
 
 #define MGL_LAPACK_FUNCTIONS(X)                                                                    \
     X(spotrf, int, "LAPACKE_spotrf", (int order, char half, int n, float *a, int lda))
