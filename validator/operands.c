@@ -10,6 +10,7 @@
 #include "schedule/variants.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- one operand ---- */
@@ -244,6 +245,29 @@ static void check_paged(mgl_check *check, int t, bool panels)
     }
 }
 
+enum { WEIGHTS_TEXT = MGL_WEIGHT_FORMAT_TEXT + 120 };
+
+/* ", whose weights have 16 bits; these weights are int4 group 128 f16" if the variant `panels`
+ * rejects the weights of the task, else "". Returns `to`. */
+static const char *describe_weights(const mgl_program *p, const mgl_task *task,
+                                    char to[WEIGHTS_TEXT])
+{
+    mgl_dimensions dimensions;
+    mgl_variant_fault fault;
+    char format[MGL_WEIGHT_FORMAT_TEXT];
+    to[0] = 0;
+    if (!task->segments.count)
+        return to;
+    const mgl_weight_format own = mgl_segment_format(p, &p->segments[task->segments.first]);
+    mgl_dimensions_of_program(p, &dimensions);
+    if (mgl_weight_format_is_scaled(own) &&
+        !mgl_variant_takes_task(p, task, MGL_VARIANT_PANELS, &dimensions, &fault) &&
+        fault.kind == MGL_FAULT_FORMAT)
+        snprintf(to, WEIGHTS_TEXT, ", whose weights have 16 bits; these weights are %s",
+                 mgl_weight_format_print(own, format));
+    return to;
+}
+
 /* MG131: gamma-scaled values are for the second list. On a GPU their products need a variant with
  * code for them, and all of a list use one variant: the one of `first`. */
 static void check_place(mgl_check *check, int t, const mgl_task *first)
@@ -253,7 +277,7 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
     const bool product = mgl_op_get(op)->family == MGL_FAMILY_PANEL;
     const bool cpu = !strcmp(p->target.arch, "cpu");
     const mgl_variant_info *panels = mgl_variant_get(MGL_VARIANT_PANELS);
-    char name[MGL_NAME_TEXT];
+    char name[MGL_NAME_TEXT], weights[WEIGHTS_TEXT];
     if (!product && op != MGL_OP_EMBED_GAMMA)
         return;
     if (!p->is_second || (!cpu && mgl_arch_number(p->target.arch) < panels->arch))
@@ -267,9 +291,10 @@ static void check_place(mgl_check *check, int t, const mgl_task *first)
         mgl_check_report(
             check, 131, t, 0,
             "%s: on a GPU products of gamma-scaled values have two variants, %s.%s and "
-            "%s.%s",
+            "%s.%s%s",
             mgl_check_task(check, t, name), mgl_op_get(op)->name, panels->name,
-            mgl_op_get(op)->name, mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name);
+            mgl_op_get(op)->name, mgl_variant_get(MGL_VARIANT_WARPGROUPS)->name,
+            describe_weights(p, &p->tasks[t], weights));
     else if (product && !cpu && p->tasks[t].variant != first->variant)
         mgl_check_report(
             check, 131, t, 0,

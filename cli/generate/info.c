@@ -194,8 +194,8 @@ static void print_graph(const mgl_checkpoint *checkpoint, const chat_end *chat)
     mgl_cli_printf("%-14s%d in use (--json lists them)\n", "tensors", graph->tensor_count);
     if (graph->tied)
         mgl_cli_printf("%-14s%s\n", "head",
-                       "tied to the embedding; the device holds two copies of the table: one for "
-                       "the head, one for the embedding");
+                       "tied to the embedding; a GPU holds two copies of the table, one for the "
+                       "head and one for the embedding; a CPU holds one");
     else
         mgl_cli_printf("%-14s%s\n", "head",
                        graph->own_head ? "stored with other values than the embedding, although "

@@ -145,6 +145,9 @@ static void print_prediction(const prediction *p)
                    p->program->target.arch, p->program->queue_count, p->prompt ? "prompt" : "batch",
                    rows_of(p), p->load.context, p->load.tokens,
                    p->load.tokens == 1 ? "token" : "tokens");
+    double padding, weights = mgl_cost_weight_bytes(p->program, &padding);
+    mgl_cli_printf("weights     %.0f bytes, and %.0f of padding (%.1f %%)\n", weights, padding,
+                   100 * padding / weights);
     if (p->program->second)
         mgl_cli_printf("list        %s\n", mgl_trace_list_name(list_of(p)));
     mgl_cli_put("\n"
@@ -208,6 +211,9 @@ static void print_prediction_json(const prediction *p)
     mgl_json_out_int(&out, "tokens", p->load.tokens);
     mgl_json_out_real(&out, "predicted_us", p->cost.us);
     mgl_json_out_real(&out, "predicted_floor_us", p->cost.floor_us);
+    double padding, weights = mgl_cost_weight_bytes(p->program, &padding);
+    mgl_json_out_real(&out, "weight_bytes", weights);
+    mgl_json_out_real(&out, "padding_bytes", padding);
     mgl_json_out_real(&out, "tape_bytes", p->cost.tape_bytes);
     mgl_json_out_real(&out, "cache_bytes", p->cost.cache_bytes);
     mgl_json_out_object(&out, "predicted_parts_us");

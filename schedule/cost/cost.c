@@ -32,6 +32,7 @@
 #include "base/memory.h"
 #include "schedule/cost/constraints.h"
 #include "schedule/cost/cost_jobs.h"
+#include "schedule/formats.h"
 #include "schedule/step.h"
 #include "schedule/variant_shapes.h"
 
@@ -658,4 +659,21 @@ mgl_status mgl_schedule_cost_prompt(const mgl_program *program, const mgl_costs 
     if (!status)
         status = check_epochs(prompt->epochs, "epochs", err);
     return status ? status : play_epoch(program, costs, &epoch, out, NULL, err);
+}
+
+double mgl_cost_weight_bytes(const mgl_program *program, double *padding)
+{
+    double weights = 0, stored = 0;
+    for (int i = 0; i < program->segment_count; i++) {
+        const mgl_segment *s = &program->segments[i];
+        const mgl_program_tensor *tensor = &program->tensors[s->tensor];
+        const double rows = (double)mgl_segment_rows(s) * (s->layout == MGL_LAYOUT_G8X2 ? 2 : 1);
+        weights += rows * (double)(s->col_hi - s->col_lo) / 8 *
+                   mgl_weight_format_bits(tensor->format, tensor->rows, tensor->cols);
+        stored += (double)mgl_segment_bytes(program, s);
+        if (mgl_weight_format_has_factors(tensor->format))
+            stored += rows * sizeof(float);
+    }
+    *padding = stored - weights;
+    return weights;
 }

@@ -332,6 +332,44 @@ START_TEST(explains_where_the_time_goes)
 }
 END_TEST
 
+/* A quantized model: its weights and scales, and the zeros that fill blocks. */
+START_TEST(explains_the_bytes_of_quantized_weights)
+{
+    const char *path = scratch_file("quantized.mls", "");
+    command_result result = command_runf("lower %s --target sm_90a:132 -o %s",
+                                         model_path("quantized/q-tales-ct-int4-g64"), path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    command_clear(&result);
+    result = command_runf("explain %s --json", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.cost/1");
+    /* 42 matrices of int4 with a scale of bf16 for 64 columns, and the head of bf16 */
+    ck_assert_double_eq(json_number(&json, "weight_bytes"), 2506752 + 913 * 256 * 2);
+    ck_assert_double_gt(json_number(&json, "padding_bytes"), 0);
+    ck_assert_double_le(json_number(&json, "weight_bytes") + json_number(&json, "padding_bytes"),
+                        json_number(&json, "tape_bytes"));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("explain %s", path);
+    ck_assert_ptr_nonnull(strstr(result.out, "\nweights     2974208 bytes, and "));
+    ck_assert_ptr_nonnull(strstr(result.out, " of padding ("));
+    command_clear(&result);
+}
+END_TEST
+
+START_TEST(gamma_scaled_products_name_the_weights)
+{
+    const char *config = scratch_file("gamma.json", "{\"schema\": \"megalith.config/1\", "
+                                                    "\"second_rows\": 24, \"gamma_scaled\": 2}");
+    command_result result = command_runf("lower %s --target sm_90a:132 --config %s -o %s",
+                                         model_path("quantized/q-tales-ct-int4-g64"), config,
+                                         scratch_file("gamma.mls", ""));
+    ck_assert_int_eq(result.code, 3);
+    ck_assert_msg(strstr(result.err, "these weights are int4 group 64 bf16"), "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 START_TEST(explains_in_words)
 {
     const char *path = lowered_for_a_gpu();
@@ -657,6 +695,8 @@ int main(void)
     tcase_add_test(tests, lowers_for_a_long_prompt);
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
+    tcase_add_test(tests, explains_the_bytes_of_quantized_weights);
+    tcase_add_test(tests, gamma_scaled_products_name_the_weights);
     tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);
     tcase_add_loop_test(tests, has_no_time_for_rows_without_a_list, 0, UNLISTED);
     tcase_add_test(tests, explains_for_a_device_that_has_costs);
