@@ -204,8 +204,8 @@ static float e4m3(unsigned bits)
 {
     const int exponent = (int)(bits >> 3 & 15), mantissa = (int)(bits & 7);
     const float magnitude = (bits & 127) == 127 ? NAN
-                            : exponent          ? ldexpf((float)(8 + mantissa), exponent - 10)
-                                                : ldexpf((float)mantissa, -9);
+                            : exponent          ? (float)((8 + mantissa) << exponent) * 0x1p-10f
+                                                : (float)mantissa * 0x1p-9f;
     return bits & 128 ? -magnitude : magnitude;
 }
 
