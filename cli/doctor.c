@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "base/system/cgroup.h"
 #include "cli/libedit.h"
-#include "quantize/calibrate/blas.h"
+#include "quantize/quantize.h"
 #include "vm/cpu/products.h"
 #include "vm/cuda/cuda.h"
 
@@ -19,8 +19,6 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
-#include <stdio.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #define DOCTOR_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
@@ -34,24 +32,13 @@ typedef struct libraries {
     mgl_error no_openblas;
 } libraries;
 
-/* Reads the version of OpenBLAS from its configuration: "OpenBLAS 0.3.21 DYNAMIC_ARCH ...". */
-static void find_openblas(libraries *found)
-{
-    const mgl_blas *blas;
-    if (mgl_blas_open(&blas, &found->no_openblas))
-        return;
-    const char *config = blas->config(), *version = strchr(config, ' ');
-    version = version ? version + 1 : config;
-    snprintf(found->openblas, sizeof found->openblas, "%.*s", (int)strcspn(version, " "), version);
-}
-
 static libraries find_libraries(void)
 {
     libraries found = {.cjson = cJSON_Version(), .utf8proc = utf8proc_version()};
     int length = pcre2_config(PCRE2_CONFIG_VERSION, NULL);
     if (length > 0 && (size_t)length < sizeof found.pcre2)
         pcre2_config(PCRE2_CONFIG_VERSION, found.pcre2);
-    find_openblas(&found);
+    mgl_quantize_blas_version(found.openblas, sizeof found.openblas, &found.no_openblas);
     return found;
 }
 

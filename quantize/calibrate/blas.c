@@ -2,10 +2,13 @@
 #include "quantize/calibrate/blas.h"
 
 #include "base/system/symbols.h"
+#include "quantize/quantize.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static mgl_blas table;
 static bool ready;
@@ -77,5 +80,19 @@ mgl_status mgl_blas_open(const mgl_blas **out, mgl_error *err)
         return status;
     table.set_threads(1);
     ready = true;
+    return MGL_OK;
+}
+
+/* The configuration begins with "OpenBLAS 0.3.21 ". */
+mgl_status mgl_quantize_blas_version(char *to, size_t size, mgl_error *err)
+{
+    const mgl_blas *blas;
+    mgl_status status = mgl_blas_open(&blas, err);
+    to[0] = 0;
+    if (status)
+        return status;
+    const char *config = blas->config(), *space = strchr(config, ' ');
+    const char *version = space ? space + 1 : config;
+    snprintf(to, size, "%.*s", (int)strcspn(version, " "), version);
     return MGL_OK;
 }
