@@ -145,6 +145,22 @@ static mgl_status check_not_quantized(const mgl_json *json, mgl_error *err)
     return MGL_OK;
 }
 
+/* The same for a compiled model, whose config.json may not tell: a GGUF file has none. */
+static mgl_status check_compiled(const char *path, mgl_error *err)
+{
+    mgl_checkpoint *checkpoint;
+    mgl_status status = mgl_import(path, &checkpoint, err);
+    if (status)
+        return status;
+    for (int i = 0; i < checkpoint->graph->tensor_count && !status; i++)
+        if (mgl_tensor_is_quantized(&checkpoint->graph->tensors[i]))
+            status = mgl_fail(err, MGL_BAD_INPUT, path,
+                              "the compiled model is quantized, and its format would not be "
+                              "measured; give the unquantized model (bench: with --dtype)");
+    mgl_checkpoint_close(checkpoint);
+    return status;
+}
+
 static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error *err)
 {
     mgl_json json = {0};
@@ -161,6 +177,8 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
         status = mgl_reasons_fail(&reasons, err);
     if (!status)
         status = check_not_quantized(&json, err);
+    if (!status && compiled)
+        status = check_compiled(path, err);
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
