@@ -123,7 +123,8 @@ static inline vector load_int4(const char *from)
 }
 
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
-                                 struct table table, const struct scale_group *group, int i)
+                                 struct table table, const struct scale_group *group, int i,
+                                 bool ones)
 {
     const char *quarter = row + step % 2 * 32 + part * 16;
     (void)table;
@@ -133,7 +134,7 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
                                                               : load_bytes(quarter + step / 2 * 8),
                                               code == MGL_CODE_UINT4 ? spread(MGL_BYTE_BASE)
                                                                      : spread(group->zero[i]));
-    const vector product = _mm256_mul_ps(number, spread(group->scale[i]));
+    const vector product = ones ? number : _mm256_mul_ps(number, spread(group->scale[i]));
     return code == MGL_CODE_UINT4 ? _mm256_add_ps(product, spread(group->zero[i])) : product;
 }
 

@@ -154,7 +154,8 @@ static inline __m512i load_int4(const char *row, int step)
 }
 
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
-                                 struct table table, const struct scale_group *group, int i)
+                                 struct table table, const struct scale_group *group, int i,
+                                 bool ones)
 {
     (void)part;
     if (is_nibble(code))
@@ -162,7 +163,7 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
     const vector number = code == MGL_CODE_E4M3
                               ? load_e4m3(row, step)
                               : _mm512_sub_ps(load_int8(row, step), spread(group->zero[i]));
-    return _mm512_mul_ps(number, spread(group->scale[i]));
+    return ones ? number : _mm512_mul_ps(number, spread(group->scale[i]));
 }
 
 static inline float add_one(const vector *sums)

@@ -122,7 +122,8 @@ static inline vector load_int4(const char *from, int half)
 }
 
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
-                                 struct table table, const struct scale_group *group, int i)
+                                 struct table table, const struct scale_group *group, int i,
+                                 bool ones)
 {
     const char *quarter = row + step % 2 * 32 + part / 2 * 16;
     (void)table;
@@ -132,7 +133,7 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
             : vsubq_f32(is_nibble(code) ? load_int4(quarter + step / 2 * 4, part % 2)
                                         : load_half(quarter + step / 2 * 8, part % 2),
                         vdupq_n_f32(code == MGL_CODE_UINT4 ? MGL_BYTE_BASE : group->zero[i]));
-    const vector product = vmulq_f32(number, vdupq_n_f32(group->scale[i]));
+    const vector product = ones ? number : vmulq_f32(number, vdupq_n_f32(group->scale[i]));
     return code == MGL_CODE_UINT4 ? vaddq_f32(product, vdupq_n_f32(group->zero[i])) : product;
 }
 

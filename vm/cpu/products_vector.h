@@ -19,8 +19,9 @@
  *
  * and for scaled codes:
  *
- *     load_scaled(code, row, step, part, table, group, i)
- *         LANES weights of row i, at `row` in a block: vector `part` of columns 16 step .. + 15
+ *     load_scaled(code, row, step, part, table, group, i, ones)
+ *         LANES weights of row i, at `row` in a block: vector `part` of columns 16 step .. + 15.
+ *         ones: the scales are 1
  *     table_of(code, group, i)
  *         struct table: what load_scaled needs of a group of columns besides scale and zero point
  *
@@ -117,11 +118,11 @@ ALWAYS_INLINE bool is_scaled(mgl_weight_code code)
 /* Loads LANES weights of row i of a row group, at `row` in a block, from `column` on. `scales`: of
  * a scaled code, with the table of the row at `table`. */
 ALWAYS_INLINE vector load_weights(const char *row, mgl_weight_code code, int column,
-                                  const struct scale_cursor *scales, int table, int i)
+                                  const struct scale_cursor *scales, int table, int i, bool ones)
 {
     if (is_scaled(code))
         return load_scaled(code, row, column / SUMS, column % SUMS / LANES, scales->tables[table],
-                           scales->group, i);
+                           scales->group, i, ones);
     const uint16_t *half = (const uint16_t *)(const void *)row + column;
     switch (mgl_weight_code_get(code)->numbers) {
     case MGL_BF16:
@@ -165,9 +166,9 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
 
 /* One pass over a run: multiplies `tile.weights` weight rows from `first` on, for the sum vectors
  * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
- * advances `feed`. */
+ * advances `feed`. `ones`: all scales are 1, and the product with them is left out. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
-                        mgl_weight_code code, struct tile tile, int first, int part)
+                        mgl_weight_code code, struct tile tile, int first, int part, bool ones)
 {
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
@@ -205,7 +206,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
 #pragma GCC unroll 16
                 for (int p = 0; p < tile.parts; p++) {
                     vector w = load_weights(block + i * LINE, code, column + p * LANES, &scales, i,
-                                            first + i);
+                                            first + i, ones);
                     IN_REGISTER(w);
 #pragma GCC unroll 16
                     for (int r = 0; r < tile.rows; r++)
@@ -228,25 +229,27 @@ ALWAYS_INLINE int passes_of(struct tile tile)
 }
 
 ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
-                             mgl_weight_code code, struct tile tile)
+                             mgl_weight_code code, struct tile tile, bool ones)
 {
 #pragma GCC unroll 16
     for (int first = 0; first < GROUP; first += tile.weights)
 #pragma GCC unroll 16
         for (int part = 0; part < PARTS; part += tile.parts)
-            pass(run, tape, feed, code, tile, first, part);
+            pass(run, tape, feed, code, tile, first, part, ones);
 }
 
 /* Multiplies a tile of 1 to TILE_ROWS rows. */
 ALWAYS_INLINE void tile_code(const struct run *run, const struct tape *tape, mgl_weight_code code,
                              int rows)
 {
-    if (rows == 1)
-        tile_rows(run, tape, NULL, code, tape_tile(code, 1));
+    if (rows == 1 && code == MGL_CODE_INT8 && !tape->matrix->groups)
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1), true);
+    else if (rows == 1)
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1), false);
     else if (rows == 2)
-        tile_rows(run, tape, NULL, code, tape_tile(code, 2));
+        tile_rows(run, tape, NULL, code, tape_tile(code, 2), false);
     else if (tape_rows(code) >= TILE_ROWS)
-        tile_rows(run, tape, NULL, code, tape_tile(code, TILE_ROWS));
+        tile_rows(run, tape, NULL, code, tape_tile(code, TILE_ROWS), false);
 }
 
 static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_code code,
@@ -267,11 +270,11 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
     struct feed local = *feed; /* a local copy, which stores to memory cannot alias */
     if (rows == 1)
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(1));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(1), false);
     else if (rows == 2)
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(2));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(2), false);
     else
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(TILE_ROWS));
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(TILE_ROWS), false);
     *feed = local;
 }
 
@@ -290,7 +293,7 @@ ALWAYS_INLINE void convert_code(const struct run *run, mgl_weight_code code, flo
 #pragma GCC unroll 16
                 for (int at = 0; at < SUMS; at += LANES)
                     store(panel + i * SUMS + at,
-                          load_weights(block + i * LINE, code, step + at, &scales, i, i));
+                          load_weights(block + i * LINE, code, step + at, &scales, i, i, false));
         }
     }
 }
