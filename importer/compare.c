@@ -286,6 +286,6 @@ static int check_unwanted(comparison *c)
 int mgl_compare_tensors(comparison *c)
 {
     bind_tensors(c);
-    mgl_orders_relabel(c);
+    mgl_orders_apply(c);
     return check_unwanted(c);
 }

@@ -100,7 +100,8 @@ int mgl_program_add_tensor(mgl_program *program, const char *name, const char *c
                                  .rank = rank,
                                  .rows = rows,
                                  .cols = cols,
-                                 .factors = -1};
+                                 .factors = -1,
+                                 .order = -1};
     return APPEND(program, tensors, tensor_count, &tensor);
 }
 
@@ -109,9 +110,13 @@ int mgl_program_add_buffer(mgl_program *program, const mgl_buffer *buffer)
     mgl_buffer copy = *buffer;
     copy.name = keep(program, buffer->name);
     const int index = APPEND(program, buffers, buffer_count, &copy);
-    if (index >= 0 && copy.source == MGL_SOURCE_SCALES && copy.tensor >= 0 &&
-        copy.tensor < program->tensor_count)
-        program->tensors[copy.tensor].factors = index;
+    if (index < 0 || copy.tensor < 0 || copy.tensor >= program->tensor_count)
+        return index;
+    mgl_program_tensor *tensor = &program->tensors[copy.tensor];
+    if (copy.source == MGL_SOURCE_SCALES)
+        tensor->factors = index;
+    else if (copy.source == MGL_SOURCE_ORDER)
+        tensor->order = index;
     return index;
 }
 

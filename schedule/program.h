@@ -65,8 +65,16 @@ typedef enum mgl_source {
     MGL_SOURCE_NONE,
     MGL_SOURCE_TENSOR, /* the tensor, converted to the buffer's dtype */
     MGL_SOURCE_ROPE,   /* (capacity, head_dim): cos (head_dim/2), then sin (head_dim/2) */
-    MGL_SOURCE_SCALES  /* (rows) f32: the row factors of the tensor, as its scales in the file */
+    MGL_SOURCE_SCALES, /* (rows) f32: the row factors of the tensor, as its scales in the file */
+    MGL_SOURCE_ORDER /* (cols) i32: the column map of the tensor: column i of its segments is column
+                        map[i] of the tensor; a permutation */
 } mgl_source;
+
+/* Whether a source is a tensor or a part of one. */
+static inline bool mgl_source_has_tensor(mgl_source source)
+{
+    return source == MGL_SOURCE_TENSOR || source == MGL_SOURCE_SCALES || source == MGL_SOURCE_ORDER;
+}
 
 typedef struct mgl_buffer {
     const char *name;
@@ -75,7 +83,7 @@ typedef struct mgl_buffer {
     int rank;
     mgl_extent extents[MGL_MAX_RANK];
     mgl_source source;
-    int tensor; /* with MGL_SOURCE_TENSOR and MGL_SOURCE_SCALES, else -1 */
+    int tensor; /* with MGL_SOURCE_TENSOR, MGL_SOURCE_SCALES and MGL_SOURCE_ORDER, else -1 */
     int sets;   /* copies of a flagged buffer: epoch e uses set e mod sets; 1 without flags */
     bool paged; /* stored in activation pages (schedule/pages.h) */
     int line;   /* line in the text form; 0 if lowered */
@@ -88,6 +96,8 @@ typedef struct mgl_program_tensor {
     int64_t rows, cols;       /* rank 1 has rows = 1 */
     int rank;
     int factors; /* the const buffer of its row factors; -1: none. Set when that is declared */
+    int order;   /* the const buffer of its column map; -1: columns are not reordered. Set when that
+                    is declared */
     int line;
 } mgl_program_tensor;
 

@@ -111,9 +111,8 @@ static void check_declared(mgl_check *check)
         const mgl_buffer *b = &p->buffers[i];
         bool ok = b->name && (unsigned)b->space < MGL_SPACE_COUNT &&
                   (unsigned)b->dtype < MGL_DTYPE_COUNT && within(b->rank, 1, MGL_MAX_RANK) &&
-                  (unsigned)b->source <= MGL_SOURCE_SCALES &&
-                  ((b->source != MGL_SOURCE_TENSOR && b->source != MGL_SOURCE_SCALES) ||
-                   within(b->tensor, 0, p->tensor_count - 1));
+                  (unsigned)b->source <= MGL_SOURCE_ORDER &&
+                  (!mgl_source_has_tensor(b->source) || within(b->tensor, 0, p->tensor_count - 1));
         for (int d = 0; ok && d < b->rank; d++)
             ok = (unsigned)b->extents[d].symbol <= MGL_CAPACITY;
         intact(check, ok, "buffer", i);
@@ -206,6 +205,13 @@ static void check_tensor(mgl_check *check, const mgl_program_tensor *tensor)
                          factors ? "tensor %.64s is %s; its scales need a const buffer (`scales`)"
                                  : "tensor %.64s is %s, which has no buffer of scales",
                          tensor->name, mgl_weight_format_print(tensor->format, format));
+    const bool ordered = within(tensor->order, 0, p->buffer_count - 1) &&
+                         p->buffers[tensor->order].source == MGL_SOURCE_ORDER &&
+                         p->buffers[tensor->order].tensor == (int)(tensor - p->tensors);
+    if (ok && tensor->order != -1 && !ordered)
+        mgl_check_report(check, 105, -1, tensor->line,
+                         "tensor %.64s has a column map (`order`) that is not declared for it",
+                         tensor->name);
 }
 
 /* The value of a symbol; -1 for a fixed extent. */
@@ -238,9 +244,10 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
 {
     switch (b->space) {
     case MGL_SPACE_CONST:
-        return rows                            ? "a const buffer cannot depend on rows"
-               : !mgl_dtype_is_float(b->dtype) ? "a const buffer is f32, bf16 or f16"
-                                               : NULL;
+        return rows ? "a const buffer cannot depend on rows"
+               : b->source != MGL_SOURCE_ORDER && !mgl_dtype_is_float(b->dtype)
+                   ? "a const buffer is f32, bf16 or f16, except column maps"
+                   : NULL;
     case MGL_SPACE_ACT:
         return rows != 1 ? "an act buffer has exactly one extent `rows`"
                : b->dtype != MGL_F32 && b->dtype != p->exchange_dtype
@@ -324,7 +331,7 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
     if (b->space != MGL_SPACE_CONST) {
         fault = b->source != MGL_SOURCE_NONE ? "only const buffers have a source" : NULL;
     } else if (b->source == MGL_SOURCE_NONE) {
-        fault = "a const buffer needs a source: a tensor, scales, or rope";
+        fault = "a const buffer needs a source: a tensor, scales, order, or rope";
     } else if (b->source == MGL_SOURCE_ROPE) {
         if (b->rank != 2 || b->dtype != MGL_F32 || b->extents[0].count != p->limits.capacity ||
             b->extents[1].count != p->geometry.head_dim)
@@ -337,6 +344,15 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
             fault = "a tensor has one buffer of scales, declared once";
         else if (!mgl_weight_format_has_factors(tensor->format))
             fault = "its tensor's scales are not by row or tensor, or it has zero points";
+    } else if (b->source == MGL_SOURCE_ORDER) {
+        const mgl_program_tensor *tensor = &p->tensors[b->tensor];
+        if (b->rank != 1 || b->dtype != MGL_I32 || b->extents[0].count != tensor->cols)
+            fault = "a column map is i32, one for each column of its tensor";
+        else if (tensor->order != (int)(b - p->buffers))
+            fault = "a tensor has one column map, declared once";
+        else if (!mgl_weight_format_is_scaled(tensor->format) ||
+                 tensor->format.group == MGL_GROUP_ALL)
+            fault = "its tensor has no groups of columns, so its columns are not reordered";
     } else {
         const mgl_program_tensor *tensor = &p->tensors[b->tensor];
         bool same = tensor->rank == b->rank && (b->rank == 1 || b->rank == 2) &&

@@ -118,6 +118,22 @@ static void check_quantized(mgl_check *check, const mgl_program_tensor *t, const
                      mgl_weight_format_print(mgl_tensor_format(stored), wanted));
 }
 
+/* A tensor in a scaled format has a column map if the checkpoint reorders its columns: its tape has
+ * the columns group by group. The machine checks that the map is a permutation. */
+static void check_order(mgl_check *check, const mgl_program_tensor *t, const mgl_tensor *stored)
+{
+    const bool wanted = stored->reordered && mgl_weight_format_is_scaled(t->format);
+    if (wanted == (t->order >= 0))
+        return;
+    mgl_check_report(check, 711, -1, t->line,
+                     wanted
+                         ? "tensor %.64s: the checkpoint reorders its columns, so its products "
+                           "need a column map (`order`)"
+                         : "tensor %.64s has a column map (`order`), but the checkpoint does not "
+                           "reorder its columns",
+                     t->name);
+}
+
 void mgl_check_formats(mgl_check *check)
 {
     const mgl_program *p = check->program;
@@ -128,6 +144,7 @@ void mgl_check_formats(mgl_check *check)
         const mgl_program_tensor *t = &p->tensors[i];
         const mgl_tensor *stored = stored_tensor(check, i);
         check_quantized(check, t, stored);
+        check_order(check, t, stored);
         compare(check, "tensor", t->name, t->line, numbers_of(t), stored->dtype, &tensor_told);
     }
     for (int i = 0; i < p->buffer_count && graph; i++) {

@@ -187,8 +187,7 @@ static bool is_same_buffer(const mgl_overlap *o, const mgl_buffer *a, const mgl_
 {
     bool same = a->space == b->space && a->dtype == b->dtype && a->rank == b->rank &&
                 a->source == b->source &&
-                ((a->source != MGL_SOURCE_TENSOR && a->source != MGL_SOURCE_SCALES) ||
-                 o->tensors[a->tensor] == b->tensor);
+                (!mgl_source_has_tensor(a->source) || o->tensors[a->tensor] == b->tensor);
     for (int i = 0; i < a->rank && same; i++)
         same = a->extents[i].count == b->extents[i].count;
     return same;

@@ -65,6 +65,10 @@ static mgl_status check_stored(const mgl_program_tensor *wanted, const mgl_tenso
                                mgl_error *err)
 {
     char own[MGL_WEIGHT_FORMAT_TEXT], stored[MGL_WEIGHT_FORMAT_TEXT];
+    if ((wanted->order >= 0) != found->reordered)
+        return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
+                        "the program and the checkpoint have different orders of its columns; "
+                        "lower the model again");
     if (mgl_weight_format_equal(wanted->format, mgl_tensor_format(found)))
         return MGL_OK;
     return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
@@ -287,6 +291,23 @@ static mgl_status pack_factors(const mgl_program *program, const mgl_graph *grap
     return status;
 }
 
+/* Writes the column map of a tensor. */
+static mgl_status pack_order(const mgl_program *program, const mgl_graph *graph,
+                             const mgl_buffer *buffer, int32_t *to, mgl_error *err)
+{
+    int source;
+    const mgl_program_tensor *t = &program->tensors[buffer->tensor];
+    mgl_status status = find_tensor(program, graph, buffer->tensor, &source, err);
+    if (status)
+        return status;
+    if (!graph->tensors[source].order || mgl_buffer_elements(buffer) != t->cols)
+        return mgl_fail(err, MGL_BAD_INPUT, buffer->name,
+                        "the checkpoint has no order of the columns of %s; lower the model again",
+                        t->checkpoint);
+    memcpy(to, graph->tensors[source].order, (size_t)t->cols * sizeof *to);
+    return MGL_OK;
+}
+
 /* ---- segments and const buffers -------------------------------------------------------------- */
 
 /* Packs rows [lo, hi) of tensor `which` of a segment. `lo` is the first row of a row group, whose
@@ -402,6 +423,8 @@ mgl_status mgl_pack_const_part(const mgl_program *program, const mgl_graph *grap
         return pack_table(program, graph, b, lo, hi, to, err);
     if (b->source == MGL_SOURCE_SCALES)
         return pack_factors(program, graph, b, lo, hi, to, err);
+    if (b->source == MGL_SOURCE_ORDER)
+        return pack_order(program, graph, b, to, err);
     if (b->source == MGL_SOURCE_ROPE)
         return pack_rope(graph, b, lo, hi, to, err);
     memset(to, 0, mgl_buffer_bytes(b));

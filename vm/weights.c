@@ -25,7 +25,7 @@ static bool has_numbers(const mgl_program_tensor *of_segment, const mgl_program_
         return mgl_weight_format_is(of_table->format, table);
     return table == MGL_F32 && mgl_weight_format_is(of_table->format, MGL_F32) &&
            mgl_weight_format_is_scaled(of_segment->format) &&
-           !mgl_weight_format_has_factors(of_segment->format) &&
+           !mgl_weight_format_has_factors(of_segment->format) && of_segment->order < 0 &&
            of_segment->rows == of_table->rows && of_segment->cols == of_table->cols &&
            !strcmp(of_segment->checkpoint, of_table->checkpoint);
 }

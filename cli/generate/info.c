@@ -345,6 +345,15 @@ static void print_quantized(const mgl_checkpoint *checkpoint)
                            mgl_weight_format_print(k.format, text), k.count,
                            k.count == 1 ? "matrix" : "matrices", k.bytes,
                            8 * (double)k.bytes / (double)k.elements);
+    int reordered = 0;
+    for (int i = 0; i < checkpoint->graph->tensor_count; i++)
+        reordered += checkpoint->graph->tensors[i].reordered;
+    if (reordered)
+        mgl_cli_printf("%-14s%d %s (g_idx): products gather their inputs in this order, which is "
+                       "slower; only for --device cpu\n",
+                       "reordered", reordered,
+                       reordered == 1 ? "matrix has reordered columns"
+                                      : "matrices have reordered columns");
     mgl_cli_printf("%-14s%s\n", "activations",
                    "not quantized; a checkpoint's scales of activations have no effect");
 }
@@ -455,6 +464,8 @@ static void put_tensors(mgl_json_out *out, const mgl_checkpoint *checkpoint)
         mgl_json_out_string(out, "dtype", mgl_weight_code_name(mgl_tensor_format(tensor).code));
         if (mgl_tensor_is_quantized(tensor))
             mgl_json_out_string(out, "format", mgl_weight_format_print(tensor->quantized, text));
+        if (tensor->reordered)
+            mgl_json_out_bool(out, "reordered", true);
         mgl_json_out_array(out, "shape");
         if (tensor->rank == 2)
             mgl_json_out_int(out, NULL, tensor->rows);

@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Stands after the format of a tensor with reordered columns. */
+#define REORDERED " reordered"
+
 void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text)
 {
     char format[MGL_WEIGHT_FORMAT_TEXT];
@@ -13,8 +16,9 @@ void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text)
         const mgl_tensor *t = &graph->tensors[i];
         if (!mgl_tensor_is_quantized(t))
             continue;
-        mgl_text_format(text, "%s\"%s\":\"%s\"", any ? "," : "\"__metadata__\":{", t->name,
-                        mgl_weight_format_print(t->quantized, format));
+        mgl_text_format(text, "%s\"%s\":\"%s%s\"", any ? "," : "\"__metadata__\":{", t->name,
+                        mgl_weight_format_print(t->quantized, format),
+                        t->reordered ? REORDERED : "");
         any = true;
     }
     if (any)
@@ -30,6 +34,19 @@ bool mgl_compiled_parse_format(const char *text, mgl_weight_format *out)
            !strcmp(mgl_weight_format_print(*out, printed), text);
 }
 
+/* The same for a tensor: a format, and whether columns are reordered. */
+static bool parse_tensor(const char *text, mgl_weight_format *out, bool *reordered)
+{
+    char format[MGL_WEIGHT_FORMAT_TEXT];
+    *reordered = mgl_text_ends(text, REORDERED);
+    const size_t length = strlen(text) - (*reordered ? strlen(REORDERED) : 0);
+    if (length >= sizeof format)
+        return false;
+    memcpy(format, text, length);
+    format[length] = 0;
+    return mgl_compiled_parse_format(format, out) && (!*reordered || out->group != MGL_GROUP_ALL);
+}
+
 mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,
                                      mgl_quantized *quantized, mgl_error *err)
 {
@@ -38,14 +55,16 @@ mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,
     {
         const int index = mgl_graph_find_tensor(graph, item->string);
         mgl_weight_format format;
+        bool reordered;
         if (index < 0 || !cJSON_IsString(item) || graph->tensors[index].rank != 2 ||
-            !mgl_compiled_parse_format(item->valuestring, &format))
+            !parse_tensor(item->valuestring, &format, &reordered))
             return mgl_fail(err, MGL_BAD_INPUT, header->file,
                             "the format of the tensor %.100s is not valid; compile the model again",
                             item->string);
         mgl_tensor *t = &graph->tensors[index];
         const double bits = mgl_weight_format_bits(format, t->rows, t->cols);
         t->quantized = format;
+        t->reordered = reordered;
         t->dtype = MGL_F32;
         quantized[index].bytes = (uint64_t)(bits * (double)t->rows * (double)t->cols / 8 + 0.5);
     }

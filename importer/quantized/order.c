@@ -113,29 +113,22 @@ static void relabel(mgl_comparison *c, const char *down, const char *suffix, con
         q->format.group_rows = tensor->quantized.group_rows = 1;
 }
 
-void mgl_orders_relabel(mgl_comparison *c)
+void mgl_orders_apply(mgl_comparison *c)
 {
     static const char *const suffixes[] = {".mlp.gate_proj.weight", ".mlp.up_proj.weight",
                                            ".mlp.gate_proj.bias", ".mlp.up_proj.bias"};
-    const char *first = NULL;
-    int rejected = 0;
     for (int i = 0; i < c->graph->tensor_count; i++) {
         const char *name = c->graph->tensors[i].name;
-        if (!c->quantized[i].order)
+        mgl_quantized *q = &c->quantized[i];
+        if (!q->order)
             continue;
         if (!mgl_text_ends(name, DOWN)) {
-            if (!rejected++)
-                first = c->files->tensors.items[c->quantized[i].codes].name;
+            c->graph->tensors[i].reordered = true;
+            c->graph->tensors[i].order = q->order;
             continue;
         }
-        c->quantized[i].relabeled = true;
+        q->relabeled = true;
         for (size_t s = 0; s < sizeof suffixes / sizeof *suffixes; s++)
-            relabel(c, name, suffixes[s], c->quantized[i].order);
+            relabel(c, name, suffixes[s], q->order);
     }
-    if (rejected)
-        mgl_reasons_add(c->reasons, first,
-                        "reordered columns (desc_act, or actorder \"group\") are supported only in "
-                        "down_proj; use a checkpoint without reordering, such as desc_act false or "
-                        "actorder \"static\" (%d matrices)",
-                        rejected);
 }

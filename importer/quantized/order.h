@@ -23,9 +23,10 @@ typedef struct mgl_column_map {
 mgl_status mgl_column_map_sort(const mgl_column_map *map, const char *name, int32_t **order,
                                mgl_error *err);
 
-/* Relabels the inputs of down projections with an order: the rows of gate and up, and of their
- * biases, get the order of the columns of down. The graph then stands for a model with the same
- * results, in which the columns of a group of down are side by side. */
-void mgl_orders_relabel(mgl_comparison *comparison);
+/* Applies the orders of all matrices. The inputs of down projections are relabeled: the rows of
+ * gate and up, and of their biases, get the order of the columns of down. The graph then stands for
+ * a model with the same results, in which the columns of a group of down are side by side. Other
+ * tensors of the graph become `reordered`. */
+void mgl_orders_apply(mgl_comparison *comparison);
 
 #endif

@@ -440,25 +440,42 @@ static void multiply(const mgl_quantized *m, const mgl_quantized_rows *row, cons
     }
 }
 
+/* Multiplies `count` rows. `sorted`: NULL, or scratch memory for a row whose columns return to
+ * their stored places. */
+static void multiply_rows(const mgl_quantized *m, const mgl_quantized_rows *rows, int64_t count,
+                          float *sorted, float *to)
+{
+    float numbers[256];
+    for (unsigned i = 0; i < 256; i++)
+        numbers[i] = mgl_weight_code_number(MGL_CODE_E4M3, i, 0);
+    for (int64_t i = 0; i < count; i++, to += m->columns) {
+        const mgl_quantized_rows from = rows_from(m, rows, i);
+        multiply(m, &from, numbers, sorted ? sorted : to);
+        for (int64_t k = 0; k < m->columns && sorted; k++)
+            to[m->order[k]] = sorted[k];
+    }
+}
+
 mgl_status mgl_quantized_read(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                               int64_t count, float *to, mgl_error *err)
 {
     const int64_t rows = run_rows(m, NUMBERS_RUN), most = count < rows ? count : rows;
+    const bool is_sorted = m->order && !m->relabeled;
+    const size_t bytes = (size_t)m->columns * sizeof(float);
     mgl_quantized_rows run = {0};
-    float numbers[256];
-    mgl_status status = count ? allocate(m, most, &run, err) : MGL_OK;
-    if (status || !count)
-        return status;
-    for (unsigned i = 0; i < 256; i++)
-        numbers[i] = mgl_weight_code_number(MGL_CODE_E4M3, i, 0);
+    if (!count)
+        return MGL_OK;
+    mgl_status status = allocate(m, most, &run, err);
+    float *sorted = is_sorted && !status ? mgl_alloc(bytes) : NULL;
+    if (is_sorted && !status && !sorted)
+        status = mgl_fail_memory(err, bytes);
     for (int64_t at = 0, some; at < count && !status; at += some) {
         some = count - at < most ? count - at : most;
         status = mgl_quantized_read_codes(files, m, row + at, some, &run, err);
-        for (int64_t i = 0; i < some && !status; i++) {
-            const mgl_quantized_rows from = rows_from(m, &run, i);
-            multiply(m, &from, numbers, to + (at + i) * m->columns);
-        }
+        if (!status)
+            multiply_rows(m, &run, some, sorted, to + at * m->columns);
     }
+    mgl_free(sorted);
     mgl_free(run.scales);
     return status;
 }

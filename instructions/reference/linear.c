@@ -16,8 +16,13 @@ void mgl_call_unpack(const mgl_call *call, int index, int which, int64_t row, fl
 {
     const mgl_segment *segment = &call->program->segments[call->task->segments.first + index];
     const float *factors = mgl_call_factors(call, segment, which);
-    mgl_unpack_row(call->program, segment, call->tapes[index], which, row, to);
-    for (int64_t i = 0; factors && i < segment->col_hi - segment->col_lo; i++)
+    const int32_t *order = mgl_call_order(call, segment, which);
+    const int64_t columns = segment->col_hi - segment->col_lo;
+    float *stored = order ? to + columns : to;
+    mgl_unpack_row(call->program, segment, call->tapes[index], which, row, stored);
+    for (int64_t i = 0; order && i < columns; i++)
+        to[order[i]] = stored[i];
+    for (int64_t i = 0; factors && i < columns; i++)
         to[i] *= factors[row];
 }
 

@@ -24,8 +24,9 @@ size_t mgl_reference_scratch(const mgl_program *program)
     size_t widest = (size_t)m->hidden > (size_t)m->ffn ? (size_t)m->hidden : (size_t)m->ffn;
     size_t heads = (size_t)m->heads * (size_t)m->head_dim;
     widest = widest > heads ? widest : heads;
-    /* normalized rows and a weight row; or q, k and sums of a head, and its scores */
-    size_t linear = ((size_t)mgl_limits_most(&program->limits) + 1) * widest;
+    /* normalized rows and a weight row in both orders; or q, k and sums of a head, and its scores
+     */
+    size_t linear = ((size_t)mgl_limits_most(&program->limits) + 2) * widest;
     size_t attention = mgl_attention_scratch(program) + mgl_attention_now_floats(program);
     return linear > attention ? linear : attention;
 }
@@ -53,6 +54,13 @@ const float *mgl_call_factors(const mgl_call *call, const mgl_segment *segment, 
     const mgl_program *program = call->program;
     const int factors = program->tensors[which ? segment->tensor2 : segment->tensor].factors;
     return factors < 0 ? NULL : (const float *)call->buffers[factors] + segment->row_lo;
+}
+
+const int32_t *mgl_call_order(const mgl_call *call, const mgl_segment *segment, int which)
+{
+    const mgl_program *program = call->program;
+    const int order = program->tensors[which ? segment->tensor2 : segment->tensor].order;
+    return order < 0 ? NULL : call->buffers[order];
 }
 
 float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r)

@@ -98,6 +98,10 @@ void *mgl_call_at(const mgl_call *call, const mgl_region *region);
  * `which`: 0, or 1 for the second tensor. */
 const float *mgl_call_factors(const mgl_call *call, const mgl_segment *segment, int which);
 
+/* The column map of a tensor of a segment: column i of the segment is column order[i] of the
+ * tensor. NULL: columns are not reordered. `which`: as above. */
+const int32_t *mgl_call_order(const mgl_call *call, const mgl_segment *segment, int which);
+
 /* Row r of a (rows, columns) region of f32, from its first column on. */
 float *mgl_call_row(const mgl_call *call, const mgl_region *region, int r);
 

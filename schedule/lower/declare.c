@@ -117,23 +117,34 @@ static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
     return keeps && mgl_program_takes_format(w->program, own) ? own : usual;
 }
 
-/* Declares the row factors of a tensor that has them. */
-static void declare_factors(mgl_lowering *w, int tensor)
+/* Declares a const buffer with a part of a tensor. */
+static void declare_part(mgl_lowering *w, int tensor, const char *suffix, mgl_source source,
+                         mgl_dtype dtype, int64_t count)
 {
-    if (tensor < 0 || !mgl_weight_format_has_factors(w->program->tensors[tensor].format))
-        return;
     char name[80];
-    const mgl_program_tensor *t = &w->program->tensors[tensor];
-    snprintf(name, sizeof name, "%s_scales", t->name);
+    snprintf(name, sizeof name, "%s_%s", w->program->tensors[tensor].name, suffix);
     mgl_buffer buffer = {.name = name,
                          .space = MGL_SPACE_CONST,
-                         .dtype = MGL_F32,
+                         .dtype = dtype,
                          .rank = 1,
-                         .extents = {{MGL_FIXED, t->rows}},
-                         .source = MGL_SOURCE_SCALES,
+                         .extents = {{MGL_FIXED, count}},
+                         .source = source,
                          .tensor = tensor,
                          .sets = 1};
     mgl_program_add_buffer(w->program, &buffer);
+}
+
+/* Declares the row factors and the column map of a tensor, if it has them. */
+static void declare_parts(mgl_lowering *w, int tensor)
+{
+    if (tensor < 0 || !mgl_weight_format_is_scaled(w->program->tensors[tensor].format))
+        return;
+    const mgl_program_tensor *t = &w->program->tensors[tensor];
+    const int stored = mgl_graph_find_tensor(w->graph, t->checkpoint);
+    if (mgl_weight_format_has_factors(t->format))
+        declare_part(w, tensor, "scales", MGL_SOURCE_SCALES, MGL_F32, t->rows);
+    if (stored >= 0 && w->graph->tensors[stored].reordered)
+        declare_part(w, tensor, "order", MGL_SOURCE_ORDER, MGL_I32, t->cols);
 }
 
 /* Declares the weight of the product that makes a value. */
@@ -145,11 +156,11 @@ static int declare_layer_tensor(mgl_lowering *w, int layer, const char *name, in
     return declare_tensor(w, full, tensor, format_of(w, tensor));
 }
 
-/* The same, with its row factors. */
+/* The same, with its row factors and its column map. */
 static int declare_layer_matrix(mgl_lowering *w, int layer, const char *name, int value)
 {
     const int tensor = declare_layer_tensor(w, layer, name, value);
-    declare_factors(w, tensor);
+    declare_parts(w, tensor);
     return tensor;
 }
 
@@ -172,8 +183,8 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
     if (differ)
         gate->format = up->format =
             mgl_weight_format_of(scaled ? MGL_F32 : w->program->weight_dtype);
-    declare_factors(w, l->gate);
-    declare_factors(w, l->up);
+    declare_parts(w, l->gate);
+    declare_parts(w, l->up);
 }
 
 /* Declares a buffer. `extents` may contain the negative symbols below instead of numbers. */
@@ -502,7 +513,7 @@ void mgl_lowering_declare(mgl_lowering *w)
     bool shared = head >= 0 && table == tensor_of(graph, embed) && w->program->tensor_count > 0 &&
                   mgl_weight_format_equal(w->program->tensors[0].format, format_of(w, table));
     w->head = shared ? 0 : declare_tensor(w, "head", table, format_of(w, table));
-    declare_factors(w, w->head);
+    declare_parts(w, w->head);
     declare_activations(w);
     declare_io(w);
     declare_results(w);

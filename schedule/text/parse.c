@@ -174,6 +174,9 @@ static bool read_buffer_source(parser *p, mgl_buffer *buffer)
     } else if (mgl_scan_take_word(p->scan, "scales")) {
         buffer->source = MGL_SOURCE_SCALES;
         return read_name(p, &p->tensors, "tensor", &buffer->tensor);
+    } else if (mgl_scan_take_word(p->scan, "order")) {
+        buffer->source = MGL_SOURCE_ORDER;
+        return read_name(p, &p->tensors, "tensor", &buffer->tensor);
     }
     return true;
 }

@@ -28,7 +28,7 @@
  *   tensor   = "tensor" NAME FORMAT "[" [N ","] N "]" STRING  STRING: its name in the checkpoint
  *   buffer   = "buffer" NAME SPACE DTYPE "[" extent {"," extent} "]" [source] ["sets" N] ["paged"]
  *   extent   = N | "rows" | "sequences" | "capacity"          a word has the value of the limits
- *   source   = "tensor" NAME | "rope"                         source of a const buffer's bytes
+ *   source   = ("tensor" | "scales" | "order") NAME | "rope"   content of a const buffer
  *   counter  = "counter" NAME
  *   queue    = "queue" N ["tape" N "pad" N]                   bytes of the tape, and padding in it;
  *                                                             omitted in the second list
@@ -177,6 +177,8 @@ static void put_buffer(const mgl_program *program, const mgl_buffer *buffer, mgl
         mgl_text_format(out, " tensor %s", program->tensors[buffer->tensor].name);
     else if (buffer->source == MGL_SOURCE_SCALES)
         mgl_text_format(out, " scales %s", program->tensors[buffer->tensor].name);
+    else if (buffer->source == MGL_SOURCE_ORDER)
+        mgl_text_format(out, " order %s", program->tensors[buffer->tensor].name);
     else if (buffer->source == MGL_SOURCE_ROPE)
         mgl_text_put(out, " rope");
     if (buffer->sets != 1)

@@ -1,4 +1,4 @@
-/* Damages of the weight formats of tensors, and of the buffers of their scales. */
+/* Damages of the weight formats of tensors, and of the buffers of their scales and column maps. */
 #include "damage_parts.h"
 
 #include <stdio.h>
@@ -26,13 +26,24 @@ static int draw_matrix(schedule_text *t, uint64_t *random)
     return chosen;
 }
 
-/* A buffer of scales; -1: there is none. */
+/* The name of the tensor of a buffer of scales or of a column map; NULL: another line. */
+static char *tensor_of(const struct line *line)
+{
+    static const char *const sources[] = {" scales ", " order "};
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        char *at = strncmp(line->head, "buffer ", 7) ? NULL : strstr(line->head, sources[i]);
+        if (at)
+            return at + strlen(sources[i]);
+    }
+    return NULL;
+}
+
+/* A buffer of scales, or a column map; -1: there is none. */
 static int draw_scales(const schedule_text *t, uint64_t *random)
 {
     int seen = 0, chosen = -1;
     for (int i = 0; i < t->count; i++)
-        if (!strncmp(t->lines[i].head, "buffer ", 7) && strstr(t->lines[i].head, " scales ") &&
-            damage_draw(random, ++seen) == 0)
+        if (tensor_of(&t->lines[i]) && damage_draw(random, ++seen) == 0)
             chosen = i;
     return chosen;
 }
@@ -86,12 +97,6 @@ void drop_scales(schedule_text *t, uint64_t *random)
         drop_line(t, i);
 }
 
-/* The name of the tensor of a buffer of scales. */
-static char *tensor_of(struct line *line)
-{
-    return strstr(line->head, " scales ") + strlen(" scales ");
-}
-
 void swap_scales(schedule_text *t, uint64_t *random)
 {
     const int a = draw_scales(t, random), b = draw_scales(t, random);
@@ -104,17 +109,19 @@ void swap_scales(schedule_text *t, uint64_t *random)
     copy_string(tensor_of(&t->lines[b]), first, HEAD_BYTES / 2);
 }
 
-/* A second buffer for a tensor, or the first of one without row factors. */
+/* A second buffer for a tensor, or the first of one without row factors or reordered columns. */
 void add_scales(schedule_text *t, uint64_t *random)
 {
     const int i = draw_matrix(t, random);
     struct line line = {0};
-    int64_t rows = 0;
+    const bool order = damage_draw(random, 2);
+    long rows = 0, columns = 0;
     char name[HEAD_BYTES] = "";
     if (i < 0 || sscanf(t->lines[i].head, "tensor %79s", name) != 1)
         return;
-    sscanf(strstr(t->lines[i].head, " [") + 2, "%ld", &rows);
-    snprintf(line.head, sizeof line.head, "buffer more%d const f32 [%ld] scales %.60s",
-             damage_draw(random, 100), (long)rows, name);
+    sscanf(strstr(t->lines[i].head, " [") + 2, "%ld,%ld", &rows, &columns);
+    snprintf(line.head, sizeof line.head, "buffer more%d const %s [%ld] %s %.60s",
+             damage_draw(random, 100), order ? "i32" : "f32", order ? columns : rows,
+             order ? "order" : "scales", name);
     insert_line(t, i + 1 + damage_draw(random, t->count - i - 1) % 8, &line);
 }

@@ -26,6 +26,7 @@ typedef struct damaged_recipe {
                      not */
     mgl_weight_format quantized; /* format of the matrices, if scaled; then every second damage is
                                     of formats */
+    bool reordered;              /* the columns of quantized matrices are reordered */
 } damaged_recipe;
 
 enum { DAMAGED_CODES = 800 /* more than the codes of validator/codes.def */ };

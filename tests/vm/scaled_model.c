@@ -13,12 +13,14 @@ struct scaled {
     void (*close)(void *reader);
     mgl_weight_format format;
     bool embedding;
+    int32_t *orders; /* of all reordered tensors, or NULL */
 };
 
 static void close_scaled(void *reader)
 {
     struct scaled *s = reader;
     s->close(s->reader);
+    mgl_free(s->orders);
     mgl_free(s);
 }
 
@@ -37,6 +39,12 @@ static mgl_status read_inner(const mgl_graph *graph, int tensor, int64_t row, in
     mgl_graph inner = *graph;
     inner.reader = s->reader;
     return s->read(&inner, tensor, row, count, to, err);
+}
+
+/* The column of the tensor at a place of read_codes. */
+static int64_t column_of(const mgl_tensor *t, int64_t place)
+{
+    return t->order ? t->order[place] : place;
 }
 
 /* A number in [0, 16) of three numbers. */
@@ -128,8 +136,9 @@ static mgl_status read_codes(const mgl_graph *graph, int tensor, int64_t row, in
         for (int64_t k = 0; k < t->cols; k++) {
             const int64_t g = f.group ? k / f.group : 0;
             const float scale = to->scales[r * groups + g];
-            to->codes[r * t->cols + k] = (uint8_t)code_of(f, weights[k] - minimum_of(f, scale, g),
-                                                          scale, zero_of(f, tensor, row + r, g));
+            to->codes[r * t->cols + k] =
+                (uint8_t)code_of(f, weights[column_of(t, k)] - minimum_of(f, scale, g), scale,
+                                 zero_of(f, tensor, row + r, g));
         }
     }
     mgl_free(weights);
@@ -153,12 +162,13 @@ static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, 
         status = read_codes(graph, tensor, r, 1, &rows, err);
         for (int64_t k = 0; k < t->cols; k++) {
             const int64_t g = f.group ? k / f.group : 0;
-            *at = mgl_weight_code_number(f.code, rows.codes[k], zero_of(f, tensor, r, g)) *
-                  rows.scales[g];
+            float *number = at + column_of(t, k);
+            *number = mgl_weight_code_number(f.code, rows.codes[k], zero_of(f, tensor, r, g)) *
+                      rows.scales[g];
             if (f.code == MGL_CODE_UINT4)
-                *at += minimum_of(f, rows.scales[g], g);
-            at++;
+                *number += minimum_of(f, rows.scales[g], g);
         }
+        at += t->cols;
     }
     mgl_free(rows.codes);
     mgl_free(rows.scales);
@@ -168,7 +178,7 @@ static mgl_status read_decoded(const mgl_graph *graph, int tensor, int64_t row, 
 void quantize_matrices(mgl_graph *graph, mgl_weight_format format, bool visible, bool embedding)
 {
     struct scaled *s = mgl_alloc(sizeof *s);
-    *s = (struct scaled){graph->read, graph->reader, graph->close_reader, format, embedding};
+    *s = (struct scaled){graph->read, graph->reader, graph->close_reader, format, embedding, NULL};
     graph->reader = s;
     graph->read = read_decoded;
     graph->read_codes = read_codes;
@@ -179,4 +189,31 @@ void quantize_matrices(mgl_graph *graph, mgl_weight_format format, bool visible,
             if (visible)
                 graph->tensors[i].quantized = format;
         }
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+void reorder_matrices(mgl_graph *graph)
+{
+    struct scaled *s = graph->reader;
+    size_t all = 0;
+    for (int i = 0; i < graph->tensor_count; i++)
+        all += (size_t)graph->tensors[i].cols;
+    int32_t *order = s->orders = mgl_alloc(all * sizeof *order);
+    for (int i = 0; i < graph->tensor_count; i++) {
+        mgl_tensor *t = &graph->tensors[i];
+        int64_t step = 5 + 2 * i;
+        if (!mgl_tensor_is_quantized(t) || t->quantized.group == MGL_GROUP_ALL)
+            continue;
+        while (common_divisor(step, t->cols) != 1)
+            step++;
+        for (int64_t k = 0; k < t->cols; k++)
+            order[k] = (int32_t)((3 + k * step) % t->cols);
+        t->reordered = true;
+        t->order = order;
+        order += t->cols;
+    }
 }

@@ -9,4 +9,8 @@
  * decoded weights. `embedding`: the embedding too. The graph still owns all that it reads from. */
 void quantize_matrices(mgl_graph *graph, mgl_weight_format format, bool visible, bool embedding);
 
+/* Gives the quantized matrices with groups of columns orders of their columns that differ from
+ * matrix to matrix. */
+void reorder_matrices(mgl_graph *graph);
+
 #endif

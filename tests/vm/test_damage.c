@@ -84,7 +84,8 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
         .prompt = 15, .mirrored = sets                                                             \
     }
 /* Of quantized matrices, with flags; and with two lists. */
-#define QUANTIZED(shape, queues, second, type, ...)                                                \
+#define QUANTIZED(...) WITH_FORMAT(false, __VA_ARGS__)
+#define WITH_FORMAT(orders, shape, queues, second, type, ...)                                      \
     {                                                                                              \
         .model = shape, .target = "cpu:" queues,                                                   \
         .options = {.dtype = type,                                                                 \
@@ -93,7 +94,7 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
                     .sequences = 2,                                                                \
                     .capacity = 10,                                                                \
                     .exchange = MGL_EXCHANGE_FLAGS},                                               \
-        .prompt = 5, .quantized = __VA_ARGS__                                                      \
+        .prompt = 5, .reordered = orders, .quantized = __VA_ARGS__                                 \
     }
 #define BY_ROW(type_code, type)                                                                    \
     {                                                                                              \
@@ -104,6 +105,8 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
         .code = MGL_CODE_##type_code, .scales = MGL_##type, .group = columns, .group_rows = 1,     \
         .zeros = points                                                                            \
     }
+/* The same with column maps. */
+#define REORDERED(...) WITH_FORMAT(true, __VA_ARGS__)
 static const damaged_recipe bases[] = {
     BASE(&one_layer, "2", 1, MGL_F32),
     BASE(&one_layer, "3", 1, MGL_BF16),
@@ -131,7 +134,9 @@ static const damaged_recipe bases[] = {
     QUANTIZED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 32, false)),
     QUANTIZED(&two_heads, "2", 6, MGL_F32, BY_GROUP(INT8, F16, 16, true)),
     QUANTIZED(&two_heads, "3", 0, MGL_F32, BY_GROUP(UINT4, F16, 32, false)),
-    QUANTIZED(&one_layer, "3", 6, MGL_F32, BY_ROW(INT8, BF16))};
+    QUANTIZED(&one_layer, "3", 6, MGL_F32, BY_ROW(INT8, BF16)),
+    REORDERED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 16, true)),
+    REORDERED(&two_heads, "2", 6, MGL_F32, BY_GROUP(INT8, BF16, 16, false))};
 enum { BASES = sizeof bases / sizeof *bases };
 
 static int only_base = -1, only_round = -1, all_rounds = ROUNDS;

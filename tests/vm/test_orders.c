@@ -5,9 +5,14 @@
  */
 #include "fixture.h"
 
+#include "base/file.h"
+#include "base/memory.h"
 #include "importer/checkpoint.h"
 #include "tests/importer/quantized/models.h"
 #include "tests/scratch.h"
+#include "validator/validator.h"
+#include "vm/cuda/encode.h"
+#include "vm/image.h"
 
 #include <math.h>
 
@@ -73,8 +78,75 @@ static const struct {
       .order = true,
       .family = "phi3",
       .reorder = "down_proj"}},
+    {"gptq-all",
+     {.config = GPTQ_BITS("4"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true,
+      .same_order = true,
+      .reorder = ""}},
+    {"gptq-8-bits-all-differ",
+     {.config = GPTQ_BITS("8"),
+      .layout = GPTQ,
+      .bits = 8,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zero_offset = 1,
+      .order = true,
+      .head = true,
+      .reorder = ""}},
+    {"gptq-fused-all",
+     {.config = GPTQ_BITS("4"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true,
+      .family = "phi3",
+      .reorder = ""}},
+    {"gptq-interleaved-all",
+     {.config = GPTQ_BITS("4"),
+      .layout = GPTQ,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F16",
+      .zeros = true,
+      .zero_offset = 1,
+      .order = true,
+      .family = "helium",
+      .more_config = "\"head_dim\": 16",
+      .reorder = ""}},
+    {"ct-all",
+     {.config = GROUPS,
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "BF16",
+      .zeros = true,
+      .order = true,
+      .reorder = ""}},
+    {"ct-o",
+     {.config = GROUPS,
+      .layout = PACKED,
+      .bits = 4,
+      .group = 32,
+      .rows = 1,
+      .scales = "F32",
+      .order = true,
+      .reorder = "o_proj"}},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, RELABELED = 4 /* only down is reordered */ };
 
 /* ---- a model on a machine -------------------------------------------------------------------- */
 
@@ -241,6 +313,261 @@ START_TEST(a_map_of_zeros_changes_nothing)
 }
 END_TEST
 
+/* ---- programs with column maps --------------------------------------------------------------- */
+
+enum { ALL = RELABELED, DIFFERENT };
+
+/* Epochs of many rows, splits of attention that `o` merges, and gamma-scaled inputs. */
+START_TEST(other_schedules_agree)
+{
+    static const fixture_options options[] = {
+        {.dtype = MGL_F32, .queues = 3, .rows = 4, .second_rows = 16, .sequences = 2},
+        {.dtype = MGL_F32,
+         .queues = 2,
+         .splits = 3,
+         .exchange = MGL_EXCHANGE_FLAGS,
+         .merge = MGL_MERGE_IN_O},
+        {.dtype = MGL_F32,
+         .queues = 3,
+         .rows = 4,
+         .second_rows = 16,
+         .sequences = 2,
+         .gamma_scaled = MGL_GAMMA_YES}};
+    compare(&cases[ALL].recipe, "equal maps", &options[_i], false);
+    compare(&cases[DIFFERENT].recipe, "different maps", &options[_i], false);
+}
+END_TEST
+
+/* `read` delivers the columns as they are stored, and read_codes sorted by group. */
+START_TEST(columns_are_read_in_both_orders)
+{
+    static const char name[] = "model.layers.0.self_attn.o_proj.";
+    static float numbers[64 * 64], scales[64 * 2];
+    static uint8_t codes[64 * 64], zeros[64 * 2];
+    const recipe *r = &cases[ALL].recipe;
+    const mgl_quantized_rows rows = {codes, scales, zeros, NULL};
+    mgl_error err;
+    model m;
+    open_model(&m, r, &(fixture_options){.dtype = MGL_F32}, false);
+    const mgl_graph *graph = m.checkpoint->graph;
+    const int index = mgl_graph_find_tensor(graph, "model.layers.0.self_attn.o_proj.weight");
+    const mgl_tensor *t = &graph->tensors[index];
+    ck_assert(t->reordered && t->order && t->quantized.zeros);
+    ok(graph->read(graph, index, 0, 64, numbers, &err), err);
+    ok(graph->read_codes(graph, index, 0, 64, &rows, &err), err);
+    for (int64_t n = 0; n < 64; n++)
+        for (int64_t i = 0; i < 64; i++) {
+            const int64_t k = t->order[i], g = sorted_column(r, name, k) / 32;
+            ck_assert_int_eq(g, i / 32);
+            ck_assert(i % 32 == 0 || t->order[i - 1] < k);
+            ck_assert(codes[n * 64 + i] == drawn_code(r, name, n, k));
+            ck_assert(scales[n * 2 + g] == drawn_scale(r, name, n, 32 * g));
+            ck_assert(zeros[n * 2 + g] == drawn_zero(r, name, n, 32 * g));
+            ck_assert(numbers[n * 64 + k] == drawn_number(r, name, n, k));
+        }
+    close_model(&m);
+}
+END_TEST
+
+START_TEST(the_text_form_keeps_the_map)
+{
+    mgl_error err;
+    mgl_program *back;
+    mgl_text text = {0};
+    model m;
+    open_model(&m, &cases[ALL].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    mgl_schedule_print(m.program, &text);
+    ck_assert_ptr_nonnull(strstr(text.bytes, "buffer l0.o_order const i32 [64] order l0.o\n"));
+    ck_assert(!strstr(text.bytes, "down_order"));
+    ok(mgl_schedule_parse(text.bytes, text.length, "text", &back, &err), err);
+    ck_assert(mgl_program_equal(m.program, back));
+    mgl_text_clear(&text);
+    mgl_program_free(back);
+    close_model(&m);
+}
+END_TEST
+
+/* A compiled model keeps the maps: its program is valid, and gives the same tokens. */
+START_TEST(a_compiled_model_keeps_the_maps)
+{
+    static const char config[] = "/config.json";
+    char path[80], *text;
+    size_t length;
+    uint64_t bytes;
+    int32_t tokens[NEW], wanted[NEW];
+    mgl_error err;
+    mgl_image *image;
+    mgl_verdict verdict;
+    model m, compiled = {0};
+    open_model(&m, &cases[DIFFERENT].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    generate(&m, wanted);
+    snprintf(path, sizeof path, "%s%s", m.checkpoint->folder, config);
+    ok(mgl_file_read(path, 1 << 20, &text, &length, &err), err);
+    const mgl_image_file file = {config + 1, text, length};
+    const mgl_image_content content = {
+        .program = m.program, .graph = m.checkpoint->graph, .files = &file, .file_count = 1};
+    snprintf(path, sizeof path, "%s/m.mega", scratch);
+    ok(mgl_image_write(path, &content, &bytes, &err), err);
+    close_model(&m);
+
+    ok(mgl_import(path, &compiled.checkpoint, &err), err);
+    ok(mgl_image_open(path, &image, &err), err);
+    ok(mgl_validator_check(image->program, compiled.checkpoint->graph, &verdict, &err), err);
+    ck_assert(verdict.accepted);
+    mgl_verdict_clear(&verdict);
+    const mgl_vm_options options = {.kind = MGL_VM_CPU, .weights = image->weights};
+    ok(mgl_vm_open(image->program, compiled.checkpoint->graph, &options, &compiled.vm, &err), err);
+    generate(&compiled, tokens);
+    ck_assert_mem_eq(tokens, wanted, sizeof tokens);
+    close_model(&compiled);
+    mgl_image_close(image);
+    mgl_free(text);
+}
+END_TEST
+
+/* ---- what is rejected ------------------------------------------------------------------------ */
+
+static bool has_code(const mgl_program *program, const mgl_graph *graph, int code)
+{
+    mgl_error err;
+    mgl_verdict verdict;
+    bool found = false;
+    ok(mgl_validator_check(program, graph, &verdict, &err), err);
+    for (int i = 0; i < verdict.count; i++)
+        found |= verdict.diagnostics[i].code == code;
+    ck_assert(found || verdict.accepted);
+    mgl_verdict_clear(&verdict);
+    return found;
+}
+
+/* The buffer of the column map of o. */
+static mgl_buffer *find_map(mgl_program *p)
+{
+    for (int i = 0; i < p->buffer_count; i++)
+        if (!strcmp(p->buffers[i].name, "l0.o_order"))
+            return &p->buffers[i];
+    ck_abort_msg("no map");
+}
+
+START_TEST(the_validator_checks_maps)
+{
+    model m, twin;
+    const recipe of_twin = twin_of(&cases[ALL].recipe);
+    const fixture_options options = {.dtype = MGL_F32};
+    open_model(&m, &cases[ALL].recipe, &options, false);
+    open_model(&twin, &of_twin, &options, false);
+    mgl_graph *graph = m.checkpoint->graph;
+    mgl_buffer *map = find_map(m.program);
+    mgl_program_tensor *o = &m.program->tensors[map->tensor];
+    const mgl_buffer good = *map;
+    const mgl_weight_format format = o->format;
+    const int order = o->order;
+    ck_assert(!has_code(m.program, graph, 711));
+    ck_assert(!has_code(twin.program, graph, 711)); /* decoded to f32 */
+
+    map->extents[0].count = 32;
+    ck_assert(has_code(m.program, graph, 104));
+    *map = good;
+    map->dtype = MGL_F32;
+    ck_assert(has_code(m.program, graph, 104));
+    *map = good;
+    map->tensor--; /* v has a map of its own */
+    ck_assert(has_code(m.program, graph, 105));
+    *map = good;
+    o->format = mgl_weight_format_of(MGL_F32);
+    ck_assert(has_code(m.program, graph, 104));
+    o->format = format;
+    o->order = order - 1;
+    ck_assert(has_code(m.program, graph, 105));
+    o->order = order;
+
+    mgl_tensor *t = &graph->tensors[mgl_graph_find_tensor(graph, o->checkpoint)];
+    t->reordered = false;
+    ck_assert(has_code(m.program, graph, 711));
+    t->reordered = true;
+    *map = (mgl_buffer){.name = map->name,
+                        .space = MGL_SPACE_CONST,
+                        .rank = 1,
+                        .extents = {{MGL_FIXED, t->rows}},
+                        .source = MGL_SOURCE_NONE,
+                        .tensor = -1,
+                        .sets = 1};
+    o->order = -1;
+    ck_assert(has_code(m.program, graph, 104));
+    *map = good;
+    o->order = order;
+    ck_assert(!has_code(m.program, graph, 711));
+    close_model(&m);
+    close_model(&twin);
+}
+END_TEST
+
+/* A program without the map of a tensor whose columns are reordered. */
+START_TEST(a_map_is_needed)
+{
+    model m;
+    open_model(&m, &cases[ALL].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    mgl_graph *graph = m.checkpoint->graph;
+    const int o = mgl_graph_find_tensor(graph, "model.layers.0.self_attn.o_proj.weight");
+    graph->tensors[o].reordered = false;
+    mgl_program *without = fixture_program(graph, &(fixture_options){.dtype = MGL_F32});
+    graph->tensors[o].reordered = true;
+    ck_assert(has_code(without, graph, 711));
+    mgl_program_free(without);
+    close_model(&m);
+}
+END_TEST
+
+START_TEST(a_map_that_is_no_permutation_is_rejected)
+{
+    static const int32_t values[] = {-1, 64, INT32_MAX, INT32_MIN, 5};
+    int32_t order[64];
+    mgl_error err;
+    mgl_vm *vm;
+    model m;
+    open_model(&m, &cases[ALL].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    mgl_graph *graph = m.checkpoint->graph;
+    mgl_tensor *t =
+        &graph->tensors[mgl_graph_find_tensor(graph, "model.layers.0.self_attn.o_proj.weight")];
+    const int32_t *const stored = t->order;
+    memcpy(order, stored, sizeof order);
+    order[order[7] == 5 ? 8 : 7] = values[_i];
+    t->order = order;
+    const mgl_vm_options options = {.kind = MGL_VM_CPU};
+    ck_assert_int_eq(mgl_vm_open(m.program, graph, &options, &vm, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, "l0.o_order");
+    ck_assert_ptr_nonnull(strstr(err.message, "not a permutation of the columns"));
+    t->order = stored;
+    close_model(&m);
+}
+END_TEST
+
+/* The CUDA machine runs relabeled models, and rejects column maps with a sentence. */
+START_TEST(cuda_rejects_maps)
+{
+    const mgl_target target = {.arch = "sm_90a", .queues = 4, .shared_bytes = 232448};
+    const mgl_lower_options lower = {.dtype = MGL_BF16, .capacity = 64, .sequences = 1};
+    mgl_schedule_config config;
+    mgl_program *program;
+    mgl_error err = {0};
+    model m;
+    open_model(&m, &cases[_i ? ALL : 0].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    mgl_schedule_config_default(&config);
+    ok(mgl_schedule_lower(m.checkpoint->graph, &target, &lower, &config, &program, &err), err);
+    const mgl_status status = mgl_cuda_check_program(program, &err);
+    if (_i) {
+        ck_assert_int_eq(status, MGL_BAD_INPUT);
+        ck_assert_str_eq(err.where, "l0.q");
+        ck_assert_ptr_nonnull(strstr(err.message, "reordered (g_idx)"));
+        ck_assert_ptr_nonnull(strstr(err.message, "use --device cpu"));
+    } else {
+        ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    }
+    mgl_program_free(program);
+    close_model(&m);
+}
+END_TEST
+
 static void make(void)
 {
     scratch_make(scratch);
@@ -257,7 +584,15 @@ int main(void)
     tcase_add_checked_fixture(tests, make, discard);
     tcase_add_loop_test(tests, tokens_and_likelihood_are_equal, 0, CASES);
     tcase_add_loop_test(tests, the_reference_ops_agree, 0, CASES);
-    tcase_add_loop_test(tests, gate_and_up_are_relabeled, 0, CASES);
+    tcase_add_loop_test(tests, gate_and_up_are_relabeled, 0, RELABELED);
     tcase_add_test(tests, a_map_of_zeros_changes_nothing);
+    tcase_add_loop_test(tests, other_schedules_agree, 0, 3);
+    tcase_add_test(tests, columns_are_read_in_both_orders);
+    tcase_add_test(tests, the_text_form_keeps_the_map);
+    tcase_add_test(tests, a_compiled_model_keeps_the_maps);
+    tcase_add_test(tests, the_validator_checks_maps);
+    tcase_add_test(tests, a_map_is_needed);
+    tcase_add_loop_test(tests, a_map_that_is_no_permutation_is_rejected, 0, 5);
+    tcase_add_loop_test(tests, cuda_rejects_maps, 0, 2);
     return fixture_main("orders of columns", tests);
 }

@@ -4,7 +4,9 @@
  *
  * Linear ops are split at row groups, attention at heads of rows. One thread computes each output
  * in one order, so results do not depend on the number of threads or on the split. The order of
- * sums equals the reference's; multiply and add are fused.
+ * sums equals the reference's; multiply and add are fused. If the columns of a tensor are
+ * reordered, the input rows of its product are gathered in the order of the columns, once in a
+ * task, and sums have that order.
  */
 #include "base/assert.h"
 #include "instructions/embed/embed.h"
@@ -37,13 +39,14 @@ static void share(mgl_machine *m, size_t count, mgl_pool_fn *work, void *user)
 struct product {
     const mgl_machine *machine;
     const mgl_run *run; /* segments */
-    const float *x;     /* (rows, x_stride), zeros after the inputs */
     int64_t x_stride, to_stride;
     int rows;
     float *to;    /* (rows, to_stride): the outputs of the segments, one segment after the
                      other */
     float *to2;   /* outputs of the second tensor (up); NULL: no SwiGLU */
     int64_t step; /* row groups per item */
+    const float *x[MGL_CPU_SEGMENTS +
+                   1]; /* input of each tensor: (rows, x_stride), zeros after the inputs */
     const float *factors[MGL_CPU_SEGMENTS + 1]; /* row factors of each tensor, as bias */
     const float *bias[MGL_CPU_SEGMENTS + 1]; /* of each tensor, from its segment's first row on; or
                                                 NULL */
@@ -95,14 +98,14 @@ static void multiply_item(void *user, int worker, size_t number)
     int64_t hi = lo + p->step, groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
     float *to = p->to + p->columns[s], *to2 = p->to2;
     hi = hi < groups ? hi : groups;
-    m->products.multiply(&segment->matrix[0], lo, hi, outputs, p->x, p->x_stride, p->rows, to,
+    m->products.multiply(&segment->matrix[0], lo, hi, outputs, p->x[s], p->x_stride, p->rows, to,
                          p->to_stride, lane);
     int64_t end = hi * MGL_ROW_GROUP < outputs ? hi * MGL_ROW_GROUP : outputs;
     scale_outputs(p, p->factors[s], to, lo * MGL_ROW_GROUP, end);
     add_bias(p, p->bias[s], to, lo * MGL_ROW_GROUP, end);
     if (!to2)
         return;
-    m->products.multiply(&segment->matrix[1], lo, hi, outputs, p->x, p->x_stride, p->rows, to2,
+    m->products.multiply(&segment->matrix[1], lo, hi, outputs, p->x[1], p->x_stride, p->rows, to2,
                          p->to_stride, lane);
     scale_outputs(p, p->factors[1], to2, lo * MGL_ROW_GROUP, end);
     add_bias(p, p->bias[1], to2, lo * MGL_ROW_GROUP, end);
@@ -129,13 +132,49 @@ static const float *bias_of(const mgl_call *call, int tensor, const mgl_segment 
     return bias ? bias + segment->row_lo : NULL;
 }
 
+/* Rows for which the scratch memory has room. */
+static int64_t rows_of(const mgl_call *call)
+{
+    return mgl_limits_most(&call->program->limits);
+}
+
+/* Number of tensors of a task whose columns are reordered. */
+static int reordered_tensors(const mgl_program *program, const mgl_task *task)
+{
+    int count = 0;
+    for (int s = task->segments.first; s < task->segments.first + task->segments.count; s++) {
+        const mgl_segment *segment = &program->segments[s];
+        count += program->tensors[segment->tensor].order >= 0;
+        count += segment->tensor2 >= 0 && program->tensors[segment->tensor2].order >= 0;
+    }
+    return count;
+}
+
+/* Returns the input of a product with a tensor: x, or if its columns are reordered, a copy whose
+ * columns have the tensor's order. The copies are in scratch after the inputs. */
+static const float *reorder(const mgl_call *call, const mgl_segment *segment, int which,
+                            const float *x, int64_t stride, int rows, int *copies)
+{
+    const int32_t *order = mgl_call_order(call, segment, which);
+    const int64_t columns = segment->col_hi - segment->col_lo;
+    if (!order)
+        return x;
+    float *to = call->scratch + rows_of(call) * stride * ++*copies;
+    for (int r = 0; r < rows; r++) {
+        float *row = to + r * stride;
+        for (int64_t i = 0; i < columns; i++)
+            row[i] = x[r * stride + order[i]];
+        memset(row + columns, 0, (size_t)(stride - columns) * sizeof *row);
+    }
+    return to;
+}
+
 /* Multiplies x by all segments of the task, into `to`. For g8x2: silu(x W^T) * (x W2^T). */
 static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64_t x_stride,
                      int rows, float *to, int64_t to_stride, float *to2)
 {
     struct product p = {.machine = m,
                         .run = &call->task->segments,
-                        .x = x,
                         .x_stride = x_stride,
                         .to_stride = to_stride,
                         .rows = rows,
@@ -143,18 +182,21 @@ static void multiply(mgl_machine *m, const mgl_call *call, const float *x, int64
                         .to2 = to2};
     const mgl_matrix *first = &m->segments[p.run->first].matrix[0];
     int64_t bytes = 0;
+    int copies = 0;
     for (int s = 0; s < p.run->count; s++)
         bytes += mgl_segment_bytes(call->program, segment_at(call, s));
     p.step = step_of(m, bytes, rows, (int64_t)first->group_stride);
     for (int s = 0; s < p.run->count; s++) {
         int64_t outputs = mgl_segment_rows(segment_at(call, s));
         int64_t groups = (outputs + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+        p.x[s] = reorder(call, segment_at(call, s), 0, x, x_stride, rows, &copies);
         p.bias[s] = bias_of(call, s, segment_at(call, s));
         p.factors[s] = mgl_call_factors(call, segment_at(call, s), 0);
         p.columns[s + 1] = p.columns[s] + outputs;
         p.items[s + 1] = p.items[s] + (groups + p.step - 1) / p.step;
     }
     if (to2) {
+        p.x[1] = reorder(call, segment_at(call, 0), 1, x, x_stride, rows, &copies);
         p.bias[1] = bias_of(call, 1, segment_at(call, 0));
         p.factors[1] = mgl_call_factors(call, segment_at(call, 0), 1);
     }
@@ -212,16 +254,11 @@ static const float *merge_inputs(const mgl_call *call, const mgl_region *part, i
     return call->scratch;
 }
 
-/* Rows for which the scratch memory has room. */
-static int64_t rows_of(const mgl_call *call)
-{
-    return mgl_limits_most(&call->program->limits);
-}
-
-/* Place of a task's products in scratch: after its inputs. */
+/* Place of a task's products in scratch: after its inputs and their reordered copies. */
 static float *results(const mgl_call *call, int64_t stride)
 {
-    return call->scratch + rows_of(call) * stride;
+    return call->scratch +
+           rows_of(call) * stride * (1 + reordered_tensors(call->program, call->task));
 }
 
 static void store_rows(const mgl_call *call, const mgl_region *to, const float *from, int64_t n)
@@ -466,7 +503,13 @@ size_t mgl_fast_scratch(const mgl_program *program)
     size_t hidden = (size_t)m->hidden, ffn = (size_t)m->ffn, d = (size_t)m->head_dim;
     size_t inputs = larger(larger(hidden, ffn), (size_t)m->heads * d);
     size_t outputs = larger(larger(2 * hidden, 2 * ffn), (size_t)(m->heads + 2 * m->kv_heads) * d);
-    return (size_t)mgl_limits_most(&program->limits) * (inputs + MGL_FORMAT_COLUMNS + outputs);
+    int copies = 1;
+    for (int t = 0; t < program->task_count; t++) {
+        const int count = 1 + reordered_tensors(program, &program->tasks[t]);
+        copies = count > copies ? count : copies;
+    }
+    return (size_t)mgl_limits_most(&program->limits) *
+           ((size_t)copies * (inputs + MGL_FORMAT_COLUMNS) + outputs);
 }
 
 size_t mgl_fast_lane(const mgl_program *program)

@@ -34,6 +34,17 @@ static mgl_status refuse_op(const mgl_program *program, int task, mgl_error *err
                     (int)program->tasks[task].op);
 }
 
+/* Whether a tensor of a segment has no column map, or one that fits the segment. */
+static bool fits_order(const mgl_program *program, const mgl_segment *segment, int tensor)
+{
+    const mgl_program_tensor *t = tensor < 0 ? NULL : &program->tensors[tensor];
+    if (!t || t->order < 0)
+        return true;
+    const mgl_buffer *order = &program->buffers[t->order];
+    return segment->col_lo == 0 && segment->col_hi == t->cols && order->dtype == MGL_I32 &&
+           mgl_buffer_elements(order) == t->cols;
+}
+
 static mgl_status check_supported(const mgl_program *program, mgl_error *err)
 {
     for (int i = 0; i < program->task_count; i++) {
@@ -48,6 +59,12 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
             if (s[j].col_lo != s->col_lo || s[j].col_hi != s->col_hi)
                 return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
                                 "the segments of a task must have the same columns");
+        for (int j = 0; j < task->segments.count; j++)
+            if (!fits_order(program, s + j, s[j].tensor) ||
+                !fits_order(program, s + j, s[j].tensor2))
+                return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
+                                "a segment of a tensor with reordered columns must have all "
+                                "columns, and the column map one i32 for each");
     }
     return MGL_OK;
 }
@@ -171,6 +188,29 @@ static void find_tapes(mgl_machine *m)
         m->segment_tapes[s] = m->tapes[m->joined.tapes[s]];
 }
 
+/* Checks that a column map is a permutation: products read their inputs through it. */
+static mgl_status check_order(const mgl_machine *m, int buffer, mgl_error *err)
+{
+    const mgl_buffer *b = &m->program->buffers[buffer];
+    const int64_t columns = m->program->tensors[b->tensor].cols;
+    const int32_t *order = m->buffers[buffer];
+    bool *seen = mgl_alloc_zero((size_t)columns, sizeof *seen);
+    if (!seen)
+        return mgl_fail_memory(err, (size_t)columns);
+    bool good = true;
+    for (int64_t i = 0; i < columns && good; i++) {
+        good = order[i] >= 0 && order[i] < columns && !seen[order[i]];
+        if (good)
+            seen[order[i]] = true;
+    }
+    mgl_free(seen);
+    return good ? MGL_OK
+                : mgl_fail(err, MGL_BAD_INPUT, b->name,
+                           "the column map is not a permutation of the columns of %s; compile the "
+                           "model again",
+                           m->program->tensors[b->tensor].checkpoint);
+}
+
 static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_watch *watch,
                        mgl_error *err)
 {
@@ -188,6 +228,9 @@ static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_w
     for (int i = 0; !status && i < p->buffer_count; i++)
         if (p->buffers[i].space == MGL_SPACE_CONST)
             status = open_const(m, weights, i, watch, err);
+    for (int i = 0; !status && i < p->buffer_count; i++)
+        if (p->buffers[i].source == MGL_SOURCE_ORDER)
+            status = check_order(m, i, err);
     return status;
 }
 

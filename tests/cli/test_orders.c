@@ -1,0 +1,104 @@
+/* A GPTQ model with reordered columns (desc_act) on the command line: info, run and compile. */
+#include "command.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/importer/quantized/models.h"
+
+static char folder[200];
+
+static void write_model(void)
+{
+    static const recipe gptq = {.config =
+                                    "{\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 32, "
+                                    "\"sym\": false, \"desc_act\": true}",
+                                .layout = GPTQ,
+                                .bits = 4,
+                                .group = 32,
+                                .rows = 1,
+                                .scales = "F16",
+                                .zeros = true,
+                                .zero_offset = 1,
+                                .order = true,
+                                .reorder = ""};
+    static int number;
+    snprintf(folder, sizeof folder, "%s/reordered%d", scratch_folder(), number++);
+    ck_assert(write_quantized(&gptq, NULL, folder));
+}
+
+/* info names the slower path. down_proj is relabeled and not counted. */
+START_TEST(info_counts_reordered_matrices)
+{
+    command_result result = command_runf("info %s", folder);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(
+        strstr(result.out, "reordered     6 matrices have reordered columns (g_idx): products "
+                           "gather their inputs in this order, which is slower; only for --device "
+                           "cpu\n"));
+    command_clear(&result);
+    result = command_runf("info %s --json", folder);
+    mgl_json json = command_json(&result, "megalith.info/1");
+    const cJSON *tensor;
+    int count = 0;
+    cJSON_ArrayForEach(tensor, json_at(&json, "tensors"))
+    {
+        const bool reordered = cJSON_IsTrue(mgl_json_member(tensor, "reordered"));
+        const char *name = mgl_json_member(tensor, "name")->valuestring;
+        ck_assert(reordered == (strstr(name, "_proj") && !strstr(name, "down_proj")));
+        count += reordered;
+    }
+    ck_assert_int_eq(count, 6);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
+/* A compiled model prints the same reply, and info the same line. */
+START_TEST(a_compiled_model_gives_the_same_reply)
+{
+    command_result reply = command_runf("run %s --device cpu --prompt-ids 1,9,30 -n 12", folder);
+    ck_assert_int_eq(reply.code, 0);
+    command_result result = command_runf("compile %s --target cpu:2 -o %s/m.mega", folder, folder);
+    ck_assert_int_eq(result.code, 0);
+    command_clear(&result);
+    result = command_runf("run %s/m.mega --prompt-ids 1,9,30 -n 12", folder);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_str_eq(result.out, reply.out);
+    command_clear(&result);
+    result = command_runf("info %s/m.mega", folder);
+    ck_assert_ptr_nonnull(strstr(result.out, "6 matrices have reordered columns"));
+    command_clear(&result);
+    command_clear(&reply);
+}
+END_TEST
+
+START_TEST(a_gpu_rejects_column_maps)
+{
+    command_result result =
+        command_runf("compile %s --target sm_90a:132 -o %s/m.mega", folder, folder);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_ptr_nonnull(
+        strstr(result.err, "l0.q: the columns of the matrix are reordered (g_idx), which the CUDA "
+                           "machine supports only for down_proj; use --device cpu"));
+    command_clear(&result);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tests = tcase_create("orders");
+    tcase_add_checked_fixture(tests, write_model, NULL);
+    tcase_add_test(tests, info_counts_reordered_matrices);
+    tcase_add_test(tests, a_compiled_model_gives_the_same_reply);
+    tcase_add_test(tests, a_gpu_rejects_column_maps);
+    Suite *suite = suite_create("reordered columns on the command line");
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
