@@ -2,22 +2,48 @@
  * Mixed precision: measures the squared output error of each matrix of the layers with 4 and with
  * 8 bits, relative to its squared output, in a forward pass with the original weights. The matrices
  * that gain most for each additional byte get 8 bits, in a greedy order, as many as the limit of
- * bits for each weight allows. Implements mgl_calibrate_choose of calibrate.h.
+ * bits for each weight allows. q, k and v of a layer have the same bits, and so have gate and up:
+ * kernels fuse their products. Implements mgl_calibrate_choose of calibrate.h.
  */
 #include "base/memory.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/calibrate/calibration.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NUMBERS "sensitivity"
 
-/* A matrix that may get 8 bits. */
+/* The matrices that a kernel fuses, or one matrix, which may get 8 bits. */
 typedef struct candidate {
-    int source;
-    double gain;  /* of the relative squared error, for each additional byte */
+    int first;    /* source of its first matrix */
+    double gain;  /* reduction of the sum of the relative squared errors */
     double bytes; /* additional */
 } candidate;
+
+/* The first of the matrices that a kernel fuses with a source, itself if there are none. */
+static int first_fused(const mgl_safetensors *files, int source)
+{
+    static const struct {
+        const char *name, *first; /* of equal length */
+    } fused[] = {{".q_proj.weight", ".k_proj.weight"},
+                 {".v_proj.weight", ".k_proj.weight"},
+                 {".up_proj.weight", ".gate_proj.weight"}};
+    const char *name = files->tensors.items[source].name;
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
+        const size_t end = strlen(fused[i].name);
+        if (length < end || strcmp(name + length - end, fused[i].name) != 0)
+            continue;
+        char first[MGL_MODULE_NAME];
+        const int written =
+            snprintf(first, sizeof first, "%.*s%s", (int)(length - end), name, fused[i].first);
+        const int found = (size_t)written < sizeof first ? mgl_safetensors_find(files, first) : -1;
+        return found < 0 ? source : found;
+    }
+    return source;
+}
 
 static double count_bytes(const mgl_stored_tensor *t, mgl_weight_format f)
 {
@@ -28,13 +54,20 @@ static double count_bytes(const mgl_stored_tensor *t, mgl_weight_format f)
            groups * ((double)mgl_dtype_size(f.scales) + (f.zeros ? bits / 8 : 0));
 }
 
-/* Descending by gain, then by name: sources are sorted by name. */
+/* Descending by gain for each byte, then by name: sources are sorted by name. */
 static int compare(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;
-    if (x->gain != y->gain)
-        return x->gain > y->gain ? -1 : 1;
-    return x->source < y->source ? -1 : 1;
+    const double first = x->bytes > 0 ? x->gain / x->bytes : 0;
+    const double second = y->bytes > 0 ? y->gain / y->bytes : 0;
+    if (first != second)
+        return first > second ? -1 : 1;
+    return x->first < y->first ? -1 : 1;
+}
+
+static bool is_candidate(const mgl_planned_source *source)
+{
+    return source->quantized && !source->is_head;
 }
 
 /* Gives 8 bits to matrices while the mean stays within `limit` bits. */
@@ -43,30 +76,34 @@ static mgl_status choose(mgl_quantize_plan *plan, const double *errors, double l
 {
     const size_t count = plan->files->tensors.count;
     candidate *list = mgl_alloc_zero(count, sizeof *list);
-    size_t candidates = 0;
     double weights = 0, bytes = 0;
     if (!list)
         return mgl_fail_memory(err, count * sizeof *list);
     for (size_t i = 0; i < count; i++) {
         const mgl_stored_tensor *t = &plan->files->tensors.items[i];
         mgl_weight_format f = plan->sources[i].format;
-        if (!plan->sources[i].quantized || plan->sources[i].is_head)
+        list[i].first = (int)i;
+        if (!is_candidate(&plan->sources[i]))
             continue;
-        candidate *k = &list[candidates++];
+        candidate *k = &list[first_fused(plan->files, (int)i)];
         const double *e = errors + 3 * i, low = count_bytes(t, f);
         f.code = MGL_CODE_INT8;
-        *k = (candidate){.source = (int)i, .bytes = count_bytes(t, f) - low};
-        k->gain = e[2] > 0 ? (e[0] - e[1]) / e[2] / k->bytes : 0;
+        k->gain += e[2] > 0 ? (e[0] - e[1]) / e[2] : 0;
+        k->bytes += count_bytes(t, f) - low;
         weights += (double)t->shape[0] * (double)t->shape[1];
         bytes += low;
     }
     const double least = weights > 0 ? 8 * bytes / weights : 0;
-    qsort(list, candidates, sizeof *list, compare);
-    for (size_t i = 0; i < candidates; i++)
-        if (bytes + list[i].bytes <= limit * weights / 8) {
-            bytes += list[i].bytes;
-            plan->sources[list[i].source].format.code = MGL_CODE_INT8;
-        }
+    qsort(list, count, sizeof *list, compare);
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].bytes == 0 || bytes + list[i].bytes > limit * weights / 8)
+            continue;
+        bytes += list[i].bytes;
+        for (size_t j = 0; j < count; j++)
+            if (is_candidate(&plan->sources[j]) &&
+                first_fused(plan->files, (int)j) == list[i].first)
+                plan->sources[j].format.code = MGL_CODE_INT8;
+    }
     mgl_free(list);
     if (least > limit)
         return mgl_fail(err, MGL_BAD_INPUT, NULL,

@@ -205,7 +205,30 @@ static void emit_embed(mgl_lowering *w, int queue)
     signal_to(w, w->embedded);
 }
 
-/* q, k and v are consecutive: a share may contain parts of up to three tensors. */
+/* Whether a GPU runs a matrix in a task of its own, apart from the matrix before it: a task of its
+ * kernel has one weight format. */
+static bool is_apart(const mgl_lowering *w, int before, int tensor)
+{
+    const mgl_program_tensor *all = w->program->tensors;
+    return !mgl_program_failed(w->program) && strcmp(w->program->target.arch, "cpu") != 0 &&
+           !mgl_weight_format_equal(all[before].format, all[tensor].format);
+}
+
+static void begin_qkv(mgl_lowering *w, const mgl_lowering_layer *l)
+{
+    task(w, w->gamma_scaled ? MGL_OP_RMS_LINEAR : MGL_OP_NORM_LINEAR);
+    in_normed(w, l->act.x, l->attn_g, w->x_s);
+}
+
+static void end_qkv(mgl_lowering *w, int layer, int64_t from, int64_t to)
+{
+    out(w, columns(w, w->layers[layer].act.qkv, from, to));
+    wait_for(w, layer == 0 ? w->embedded : w->layers[layer - 1].down_done,
+             mgl_lowering_tasks(w, MGL_STEP_DOWN));
+}
+
+/* q, k and v are consecutive: a share may contain parts of up to three tensors. The queue's last
+ * task signals for all its tasks. */
 static void emit_qkv(mgl_lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -214,12 +237,16 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     int64_t lo, hi, base = 0, column = 0, from = -1, to = 0;
     if (!share(w, MGL_STEP_QKV, queue, &lo, &hi))
         return;
-    task(w, w->gamma_scaled ? MGL_OP_RMS_LINEAR : MGL_OP_NORM_LINEAR);
-    in_normed(w, l->act.x, l->attn_g, w->x_s);
+    begin_qkv(w, l);
     for (int i = 0; i < 3; i++) {
         int64_t rows = (int64_t)(i == 0 ? m->heads : m->kv_heads) * m->head_dim;
         int64_t groups = mgl_row_groups(rows);
         int64_t a = lo > base ? lo - base : 0, b = min64(hi - base, groups);
+        if (a < b && from >= 0 && is_apart(w, tensors[i - 1], tensors[i])) {
+            end_qkv(w, layer, from, to);
+            begin_qkv(w, l);
+            from = -1;
+        }
         if (a < b) {
             segment(w, tensors[i], -1, a, b);
             in_extra(w, l->qkv_b[i]);
@@ -230,9 +257,7 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
         base += groups;
         column += rows;
     }
-    out(w, columns(w, l->act.qkv, from, to));
-    wait_for(w, layer == 0 ? w->embedded : w->layers[layer - 1].down_done,
-             mgl_lowering_tasks(w, MGL_STEP_DOWN));
+    end_qkv(w, layer, from, to);
     signal_to(w, l->qkv_done);
 }
 

@@ -316,6 +316,26 @@ static double mean_bits(void)
     return 8 * (double)report.codes / (double)report.weights;
 }
 
+static mgl_weight_code code_of(const mgl_graph *graph, int layer, const char *matrix)
+{
+    char name[80];
+    snprintf(name, sizeof name, "model.layers.%d.%s.weight", layer, matrix);
+    const int tensor = mgl_graph_find_tensor(graph, name);
+    ck_assert_int_ge(tensor, 0);
+    return graph->tensors[tensor].quantized.code;
+}
+
+/* Checks that q, k and v of a layer have the same code, and so have gate and up. */
+static void check_fused(const mgl_graph *graph)
+{
+    for (int i = 0; i < graph->geometry.layers; i++) {
+        const mgl_weight_code qkv = code_of(graph, i, "self_attn.q_proj");
+        ck_assert_int_eq(code_of(graph, i, "self_attn.k_proj"), qkv);
+        ck_assert_int_eq(code_of(graph, i, "self_attn.v_proj"), qkv);
+        ck_assert_int_eq(code_of(graph, i, "mlp.gate_proj"), code_of(graph, i, "mlp.up_proj"));
+    }
+}
+
 START_TEST(mixed_precision)
 {
     static const double limits[] = {4.5, 5.5, 7, 9};
@@ -339,6 +359,7 @@ START_TEST(mixed_precision)
         }
         ck_assert_int_eq(wide, report.wide);
         ck_assert_int_eq(wide + narrow, report.matrices);
+        check_fused(checkpoint->graph);
         mgl_checkpoint_close(checkpoint);
     }
     ck_assert_int_eq(before, report.matrices);

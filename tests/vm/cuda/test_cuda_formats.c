@@ -141,6 +141,28 @@ START_TEST(one_row_of_scaled_weights_is_skinny)
 }
 END_TEST
 
+/* v has another format than q and k: queues whose share has rows of both have two tasks. */
+START_TEST(matrices_of_other_formats_have_tasks_of_their_own)
+{
+    mgl_error err;
+    mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
+    quantize_matrices(graph, int8_groups, true, false);
+    for (int i = 0; i < graph->tensor_count; i++)
+        if (strstr(graph->tensors[i].name, "v_proj.weight"))
+            graph->tensors[i].quantized = (mgl_weight_format){MGL_CODE_INT4, MGL_F32, 32, 1, true};
+    mgl_program *program =
+        program_for(graph, "sm_90a:2", &(device_options){.dtype = MGL_BF16, .capacity = 64});
+    ok(mgl_cuda_check_program(program, &err), err);
+    int tasks = 0;
+    for (int i = 0; i < program->task_count; i++)
+        tasks += program->tasks[i].op == MGL_OP_NORM_LINEAR;
+    ck_assert_int_eq(tasks, small_model.layers * 3); /* two queues, one with rows of both */
+    ok(mgl_vm_check(program, graph, &err), err);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("cuda formats");
@@ -148,6 +170,7 @@ int main(void)
     tcase_add_test(tests, scales_and_ranges_need_room);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
     tcase_add_loop_test(tests, one_row_of_scaled_weights_is_skinny, 0, 8);
+    tcase_add_test(tests, matrices_of_other_formats_have_tasks_of_their_own);
     tcase_add_test(tests, a_quantized_embedding_is_decoded_for_a_gpu);
     return fixture_main("cuda formats", tests);
 }
