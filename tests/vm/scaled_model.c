@@ -91,20 +91,22 @@ static float minimum_of(mgl_weight_format f, float scale, int64_t group)
     return minimum;
 }
 
-/* The nearest e4m3 code. */
+/* The nearest e4m3 code. The numbers of the codes from 0 to 126 ascend; bit 7 is the sign. */
 static int nearest_e4m3(float number)
 {
-    int best = 0;
-    float least = INFINITY;
-    for (int code = 0; code < 256; code++) {
-        const float distance =
-            fabsf(mgl_weight_code_number(MGL_CODE_E4M3, (unsigned)code, 0) - number);
-        if ((code & 127) != 127 && distance < least) {
-            least = distance;
-            best = code;
-        }
+    const float size = fabsf(number);
+    int low = 0, high = 126;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (mgl_weight_code_number(MGL_CODE_E4M3, (unsigned)middle, 0) > size)
+            high = middle;
+        else
+            low = middle;
     }
-    return best;
+    const float below = size - mgl_weight_code_number(MGL_CODE_E4M3, (unsigned)low, 0),
+                above = mgl_weight_code_number(MGL_CODE_E4M3, (unsigned)high, 0) - size;
+    const int best = below <= above ? low : high;
+    return best && number < 0 ? best | 128 : best;
 }
 
 static int code_of(mgl_weight_format f, float weight, float scale, int zero)
