@@ -94,13 +94,15 @@ static int version(int *major, int *minor)
 static int create(void **out, const char *source, const char *name, int count,
                   const char *const *texts, const char *const *names)
 {
+    if (count >= MOST_SOURCES)
+        emu_give_up("the kernel has too many sources: raise MOST_SOURCES of compiler.c");
     program.names[0] = name;
     program.texts[0] = source;
-    program.count = 1;
+    program.count = count + 1;
     program.log[0] = 0;
-    for (int i = 0; i < count && program.count < MOST_SOURCES; i++, program.count++) {
-        program.names[program.count] = names[i];
-        program.texts[program.count] = texts[i];
+    for (int i = 0; i < count; i++) {
+        program.names[i + 1] = names[i];
+        program.texts[i + 1] = texts[i];
     }
     *out = &program;
     return 0;
@@ -191,11 +193,14 @@ static int compile_in(const char *folder, int count, const char *const *options)
     arguments[n++] = (char *)(uintptr_t)MGL_EMULATOR_CXX;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         arguments[n++] = (char *)(uintptr_t)flags[i];
-    for (int i = 0; i < count && n < MOST_ARGUMENTS - 8; i++)
+    for (int i = 0; i < count; i++) {
+        if (n >= MOST_ARGUMENTS - 8)
+            emu_give_up("the kernel has too many options: raise MOST_ARGUMENTS of compiler.c");
         if (!strncmp(options[i], "-D", 2))
             arguments[n++] = (char *)(uintptr_t)options[i];
         else if (!strncmp(options[i], "-arch=", 6))
             name_arch(options[i], arch);
+    }
     char *const last[] = {arch, include, map, source, (char *)(uintptr_t) "-o", object, NULL};
     memcpy(arguments + n, last, sizeof last);
     int result = run(arguments, log);
