@@ -225,6 +225,8 @@ static void look_at_bits(struct look *l)
 {
     const mgl_correctness_shot *inc = l->shots->incumbent, *cand = l->shots->candidate;
     const bool input = reads(l->correctness, l->buffer);
+    if (l->count && !memcmp(element(l, inc, 0), element(l, cand, 0), l->count * l->size))
+        return;
     for (size_t i = 0; i < l->count; i++)
         if (is_written(l, inc, i) && !are_same(l, inc, cand, i)) {
             fail(l, input ? MGL_OUTCOME_INPUT_MUTATED : MGL_OUTCOME_OOB_WRITE, i,
