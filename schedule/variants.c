@@ -375,13 +375,23 @@ static int exchanged(const mgl_task *task, int out[4])
     return count;
 }
 
-/* Whether a variant accepts the weights of a task, with its input. */
+static bool has_column_map(const mgl_program *program, const mgl_task *task)
+{
+    for (int i = 0; i < task->segments.count; i++)
+        if (program->tensors[program->segments[task->segments.first + i].tensor].order >= 0)
+            return true;
+    return false;
+}
+
+/* Whether a variant accepts the weights of a task. */
 static bool takes_weights(const mgl_program *program, const mgl_variant_info *v,
                           const mgl_task *task, mgl_variant_fault *fault)
 {
     const mgl_weight_format format = format_of(program, task);
     if (v->weights == MGL_TAKES_ANY || is_half(format.code))
         return true;
+    if (has_column_map(program, task))
+        return REFUSE(fault, MGL_FAULT_FORMAT, "takes no weights with a column map (`order`)");
     if (v->weights == MGL_TAKES_HALF || !mgl_weight_format_is_scaled(format) ||
         mgl_dtype_size(program->weight_dtype) != 2)
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",

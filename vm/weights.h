@@ -86,6 +86,14 @@ mgl_status mgl_weights_write(const mgl_weights *weights, int part, void *to,
 /* Makes every piece once and discards it, which verifies its checksum. `watch` may be NULL. */
 mgl_status mgl_weights_verify(const mgl_weights *weights, mgl_weights_watch *watch, mgl_error *err);
 
+/* Checks that `order`, the contents of buffer `buffer`, is a permutation of the columns of its
+ * tensor. MGL_BAD_INPUT: it is not. */
+mgl_status mgl_order_check(const mgl_program *program, int buffer, const int32_t *order,
+                           mgl_error *err);
+/* The same for all column maps of the weights. Checks too that the tensors of each task have the
+ * same map, which the CUDA machine requires. */
+mgl_status mgl_weights_check_orders(const mgl_weights *weights, mgl_error *err);
+
 /* Whether a segment holds full rows of the tensor of a const buffer, in the same format. */
 bool mgl_weights_has_rows(const mgl_program *program, const mgl_segment *segment,
                           const mgl_buffer *table);

@@ -350,7 +350,7 @@ static void print_quantized(const mgl_checkpoint *checkpoint)
         reordered += checkpoint->graph->tensors[i].reordered;
     if (reordered)
         mgl_cli_printf("%-14s%d %s (g_idx): products gather their inputs in this order, which is "
-                       "slower; only for --device cpu\n",
+                       "slower\n",
                        "reordered", reordered,
                        reordered == 1 ? "matrix has reordered columns"
                                       : "matrices have reordered columns");

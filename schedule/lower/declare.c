@@ -164,6 +164,28 @@ static int declare_layer_matrix(mgl_lowering *w, int layer, const char *name, in
     return tensor;
 }
 
+/* Whether two tensors have different column maps. */
+static bool orders_differ(const mgl_lowering *w, int first, int second)
+{
+    const int a = mgl_graph_find_tensor(w->graph, w->program->tensors[first].checkpoint);
+    const int b = mgl_graph_find_tensor(w->graph, w->program->tensors[second].checkpoint);
+    if (a < 0 || b < 0)
+        return true;
+    const mgl_tensor *x = &w->graph->tensors[a], *y = &w->graph->tensors[b];
+    if (!x->reordered && !y->reordered)
+        return false;
+    const int64_t columns = w->program->tensors[first].cols;
+    return !x->order || !y->order || w->program->tensors[second].cols != columns ||
+           memcmp(x->order, y->order, (size_t)columns * sizeof *x->order) != 0;
+}
+
+bool mgl_lowering_differ(const mgl_lowering *w, int first, int second)
+{
+    const mgl_program_tensor *all = w->program->tensors;
+    return !mgl_weight_format_equal(all[first].format, all[second].format) ||
+           (mgl_weight_format_is_scaled(all[first].format) && orders_differ(w, first, second));
+}
+
 /* Declares gate and up, which share a segment and therefore a format. */
 static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
 {
@@ -176,10 +198,12 @@ static void declare_pair(mgl_lowering *w, int layer, const mgl_node *swiglu)
     const bool scaled =
         mgl_weight_format_is_scaled(gate->format) || mgl_weight_format_is_scaled(up->format);
     const bool differ = !mgl_weight_format_equal(gate->format, up->format);
-    if (differ && scaled && strcmp(w->program->target.arch, "cpu") != 0)
+    if (scaled && strcmp(w->program->target.arch, "cpu") != 0 &&
+        mgl_lowering_differ(w, l->gate, l->up))
         w->status = mgl_fail(w->err, MGL_BAD_INPUT, gate->checkpoint,
-                             "gate and up of a layer have different weight formats, which only the "
-                             "CPU machine supports; use --device cpu, or the target cpu");
+                             "gate and up of a layer have different %s, which only the CPU machine "
+                             "supports; use --device cpu, or the target cpu",
+                             differ ? "weight formats" : "orders of columns (g_idx)");
     if (differ)
         gate->format = up->format =
             mgl_weight_format_of(scaled ? MGL_F32 : w->program->weight_dtype);

@@ -206,12 +206,11 @@ static void emit_embed(mgl_lowering *w, int queue)
 }
 
 /* Whether a GPU runs a matrix in a task of its own, apart from the matrix before it: a task of its
- * kernel has one weight format. */
+ * kernel has one weight format and one column map. */
 static bool is_apart(const mgl_lowering *w, int before, int tensor)
 {
-    const mgl_program_tensor *all = w->program->tensors;
     return !mgl_program_failed(w->program) && strcmp(w->program->target.arch, "cpu") != 0 &&
-           !mgl_weight_format_equal(all[before].format, all[tensor].format);
+           mgl_lowering_differ(w, before, tensor);
 }
 
 static void begin_qkv(mgl_lowering *w, const mgl_lowering_layer *l)

@@ -59,6 +59,8 @@ typedef struct mgl_lowering {
 /* Declares everything of the first list, from the embedding to the sample. `status` and `err`
  * report a graph that is no decoder. mgl_program_failed reports that memory ran out. */
 void mgl_lowering_declare(mgl_lowering *w);
+/* Whether two tensors have different formats or column maps. */
+bool mgl_lowering_differ(const mgl_lowering *w, int first, int second);
 
 /* Declares what the second list has of its own: edges, activations, and results of its head. */
 void mgl_lowering_declare_second(mgl_lowering *w);

@@ -501,7 +501,7 @@ static mgl_program *find_model(damaged_base *base)
         if (mgl_weight_format_is_scaled(r->quantized))
             quantize_matrices(base->graph, r->quantized, true, false);
         if (r->reordered)
-            reorder_matrices(base->graph);
+            reorder_matrices(base->graph, false);
         mgl_program *program = program_for(base->graph, r->target, &r->options);
         if (r->mirrored)
             mirror_list(program, r->mirrored);

@@ -198,7 +198,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b ? common_divisor(b, a % b) : a;
 }
 
-void reorder_matrices(mgl_graph *graph)
+void reorder_matrices(mgl_graph *graph, bool pairs)
 {
     struct scaled *s = graph->reader;
     size_t all = 0;
@@ -207,7 +207,8 @@ void reorder_matrices(mgl_graph *graph)
     int32_t *order = s->orders = mgl_alloc(all * sizeof *order);
     for (int i = 0; i < graph->tensor_count; i++) {
         mgl_tensor *t = &graph->tensors[i];
-        int64_t step = 5 + 2 * i;
+        const bool paired = strstr(t->name, "gate_proj") || strstr(t->name, "up_proj");
+        int64_t step = pairs && paired ? 7 : 5 + 2 * i;
         if (!mgl_tensor_is_quantized(t) || t->quantized.group == MGL_GROUP_ALL)
             continue;
         while (common_divisor(step, t->cols) != 1)

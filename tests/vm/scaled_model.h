@@ -10,7 +10,7 @@
 void quantize_matrices(mgl_graph *graph, mgl_weight_format format, bool visible, bool embedding);
 
 /* Gives the quantized matrices with groups of columns orders of their columns that differ from
- * matrix to matrix. */
-void reorder_matrices(mgl_graph *graph);
+ * matrix to matrix. `pairs`: gate and up have the same order. */
+void reorder_matrices(mgl_graph *graph, bool pairs);
 
 #endif

@@ -188,29 +188,6 @@ static void find_tapes(mgl_machine *m)
         m->segment_tapes[s] = m->tapes[m->joined.tapes[s]];
 }
 
-/* Checks that a column map is a permutation: products read their inputs through it. */
-static mgl_status check_order(const mgl_machine *m, int buffer, mgl_error *err)
-{
-    const mgl_buffer *b = &m->program->buffers[buffer];
-    const int64_t columns = m->program->tensors[b->tensor].cols;
-    const int32_t *order = m->buffers[buffer];
-    bool *seen = mgl_alloc_zero((size_t)columns, sizeof *seen);
-    if (!seen)
-        return mgl_fail_memory(err, (size_t)columns);
-    bool good = true;
-    for (int64_t i = 0; i < columns && good; i++) {
-        good = order[i] >= 0 && order[i] < columns && !seen[order[i]];
-        if (good)
-            seen[order[i]] = true;
-    }
-    mgl_free(seen);
-    return good ? MGL_OK
-                : mgl_fail(err, MGL_BAD_INPUT, b->name,
-                           "the column map is not a permutation of the columns of %s; compile the "
-                           "model again",
-                           m->program->tensors[b->tensor].checkpoint);
-}
-
 static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_watch *watch,
                        mgl_error *err)
 {
@@ -230,7 +207,7 @@ static mgl_status load(mgl_machine *m, const mgl_weights *weights, mgl_weights_w
             status = open_const(m, weights, i, watch, err);
     for (int i = 0; !status && i < p->buffer_count; i++)
         if (p->buffers[i].source == MGL_SOURCE_ORDER)
-            status = check_order(m, i, err);
+            status = mgl_order_check(p, i, m->buffers[i], err);
     return status;
 }
 

@@ -31,10 +31,17 @@ static bool has_factors(const mgl_program *program, const mgl_task *task)
                                            program, &program->segments[task->segments.first]));
 }
 
+static bool has_scales(const mgl_program *program, const mgl_task *task)
+{
+    return task->segments.count > 0 && mgl_weight_format_is_scaled(mgl_segment_format(
+                                           program, &program->segments[task->segments.first]));
+}
+
 size_t mgl_cuda_record_bytes(const mgl_program *program, const mgl_task *task)
 {
     const int clears = task->op == MGL_OP_CLEAR ? task->out.count : 0;
-    const int factors = has_factors(program, task) ? task->segments.count * 2 + 1 : 0;
+    const int factors =
+        has_factors(program, task) ? task->segments.count * 2 + 1 : has_scales(program, task);
     return sizeof(mgl_record) + (size_t)count_operands(task) * sizeof(mgl_device_operand) +
            (size_t)task->segments.count * sizeof(mgl_device_segment) +
            (size_t)mgl_task_biases(task) * sizeof(mgl_device_vector) +
@@ -301,13 +308,26 @@ static int add_vectors(struct encoder *e, const mgl_task *task, bool factors)
     return count;
 }
 
-/* Adds a task's biases and row factors, in the order of its tensors. */
+/* Appends the column map of a task's tensors, which have the same one, or an address of 0. */
+static void add_column_map(struct encoder *e, const mgl_task *task)
+{
+    const mgl_program *program = e->program;
+    const int order = program->tensors[program->segments[task->segments.first].tensor].order;
+    align(e);
+    mgl_device_vector *to = append(e, sizeof *to);
+    if (to && order >= 0)
+        to->at = e->addresses->buffers[order];
+}
+
+/* Adds a task's biases, then its row factors or its column map, in the order of its tensors. */
 static void add_biases(struct encoder *e, const mgl_task *task, size_t record)
 {
     const int biases = mgl_task_biases(task) > 0 ? add_vectors(e, task, false) : 0;
     if (has_factors(e->program, task)) {
         add_vectors(e, task, true);
         append(e, sizeof(mgl_device_vector)); /* address 0: the end of the list */
+    } else if (has_scales(e->program, task)) {
+        add_column_map(e, task);
     }
     if (!e->failed)
         ((mgl_record *)(e->records + record))->biases = (uint8_t)biases;

@@ -358,6 +358,13 @@ mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err)
     return vm->fill(vm->fill_user, vm->vm.program, &places, err);
 }
 
+static mgl_status check_and_upload(mgl_cuda_vm *vm, const mgl_weights *weights,
+                                   const mgl_vm_options *options, mgl_error *err)
+{
+    mgl_status status = mgl_weights_check_orders(weights, err);
+    return status ? status : mgl_cuda_upload(vm, weights, options, err);
+}
+
 /* Writes the weights: made by `fill` on the device, from the options, or packed from the graph. */
 static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
                                 const mgl_vm_options *options, mgl_error *err)
@@ -368,9 +375,9 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
     if (vm->fill)
         status = mgl_cuda_fill(vm, err);
     else if (options->weights)
-        status = mgl_cuda_upload(vm, options->weights, options, err);
+        status = check_and_upload(vm, options->weights, options, err);
     else if (!(status = mgl_weights_pack(vm->vm.program, graph, &packed, err)))
-        status = mgl_cuda_upload(vm, packed, options, err);
+        status = check_and_upload(vm, packed, options, err);
     mgl_weights_close(packed);
     vm->facts.pack_s = mgl_clock_s() - start;
     return status;

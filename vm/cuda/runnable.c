@@ -298,24 +298,10 @@ static mgl_status check_list(const mgl_program *program, bool norms, bool penalt
     return status ? status : check_variants(program, err);
 }
 
-/* Rejects column maps, because products of the kernel do not read them. */
-static mgl_status check_maps(const mgl_program *list, mgl_error *err)
-{
-    for (int i = 0; i < list->tensor_count; i++)
-        if (list->tensors[i].order >= 0)
-            return mgl_fail(
-                err, MGL_BAD_INPUT, list->tensors[i].name,
-                "the columns of the matrix are reordered (g_idx), which the CUDA machine "
-                "supports only for down_proj; use --device cpu, or the target cpu");
-    return MGL_OK;
-}
-
 mgl_status mgl_cuda_check_program(const mgl_program *program, mgl_error *err)
 {
     const bool norms = mgl_cuda_has_norms(program), penalties = mgl_program_has_penalties(program);
-    mgl_status status = check_maps(mgl_program_whole(program), err);
-    if (!status)
-        status = check_list(program, norms, penalties, err);
+    mgl_status status = check_list(program, norms, penalties, err);
     if (status || !program->second)
         return status;
     status = check_list(program->second, norms, penalties, err);

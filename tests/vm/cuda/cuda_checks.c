@@ -81,6 +81,8 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     mgl_graph *graph = random_family(geometry, options.extras, 128, seed % 2, options.dtype, 11);
     if (mgl_weight_format_is_scaled(options.scaled))
         quantize_matrices(graph, options.scaled, true, false);
+    if (options.reordered)
+        reorder_matrices(graph, true);
     struct pair p = open_pair(graph, &options);
     int32_t prompt[2 * CHECK_MOST], tokens[CHECK_MOST];
     double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;

@@ -30,6 +30,7 @@ typedef struct device_options {
     uint32_t delay_seed;
     unsigned extras;          /* extras of a random model: bits of mgl_extras */
     mgl_weight_format scaled; /* of the matrices of a random model; f32: they are not quantized */
+    bool reordered;           /* the columns of the quantized matrices are reordered */
     uint32_t variants; /* seed that gives each task a random variant; 0: as lowering chooses them */
 } device_options;
 

@@ -105,7 +105,8 @@ typedef struct mgl_record {
     unsigned char skinny_rows, batch_rows;
     unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes. If the
                              weights have row factors, these follow: a vector for each tensor,
-                             then a vector with the address 0 */
+                             then a vector with the address 0. Other scaled weights have one more
+                             vector: the column map, or the address 0 */
 } mgl_record;
 
 typedef struct mgl_device_queue {

@@ -43,6 +43,12 @@ static __device__ __forceinline__ const mgl_device_vector &row_factors(const mac
     return bias(m, task_of(m)->biases + i);
 }
 
+/* The column map of the task, a product of scaled weights without row factors; NULL: none. */
+static __device__ __forceinline__ const int *column_map(const machine &m)
+{
+    return (const int *)bias(m, task_of(m)->biases).at;
+}
+
 /* The number of the set that an epoch uses, of `sets`. */
 static __device__ __forceinline__ u32 set_of(u32 epoch, u32 sets)
 {

@@ -39,11 +39,42 @@ static __device__ __forceinline__ float reducing(u32 most)
     return __uint_as_float((exponent - 14) << 23);
 }
 
+/* Reads one column of row j. */
+static __device__ __noinline__ float read_column(const machine m, int j, int column)
+{
+    const input &in = own().in[m.instruction];
+    float v[VECTOR], value = 0.0f;
+    read_chunk(m, in, j, column / VECTOR * VECTOR, keep_policy(), v);
+#pragma unroll
+    for (int i = 0; i < VECTOR; i++)
+        value = column % VECTOR == i ? v[i] : value;
+    return value;
+}
+
+/* read_scaled for an input with a column map. */
+static __device__ __forceinline__ float read_mapped(const machine &m, const input &in, int j, int n,
+                                                    float *v)
+{
+    float squares = 0.0f;
+    for (int i = 0; i < CHUNK_COLUMNS; i++) {
+        const bool real = n * CHUNK_COLUMNS + i < in.columns;
+        const int column = real ? in.columns_map[n * CHUNK_COLUMNS + i] : 0;
+        v[i] = real ? read_column(m, j, column) : 0.0f;
+        if (in.g) {
+            squares = fmaf(v[i], v[i], squares);
+            v[i] *= in.g[column];
+        }
+    }
+    return squares;
+}
+
 /* Reads chunk n of row j and multiplies it by the weights of the norm, if there is a norm. Returns
  * the sum of squares of the values before this multiplication; without a norm 0. */
 static __device__ __forceinline__ float read_scaled(const machine &m, const input &in, int j, int n,
                                                     float *v)
 {
+    if (in.columns_map)
+        return read_mapped(m, in, j, n, v);
     const u64 policy = keep_policy();
     float squares = 0.0f;
 #pragma unroll
