@@ -28,8 +28,8 @@ MGL_CLI_OPTIONS(DOCTOR_OPTIONS)
 typedef struct libraries {
     char pcre2[64];
     const char *cjson, *utf8proc;
-    char openblas[64]; /* version; "": OpenBLAS or LAPACKE is missing */
-    mgl_error no_openblas;
+    char openblas[64];     /* version; "": OpenBLAS or LAPACKE is missing */
+    mgl_error no_openblas; /* the reason, if `openblas` is empty */
 } libraries;
 
 static libraries find_libraries(void)
@@ -148,7 +148,7 @@ static void print_text(const libraries *found, const mgl_cuda_probe *probe)
                edits ? "chat edits lines, with a history"
                      : "chat has no line editing; install the package libedit2");
     if (found->openblas[0])
-        mgl_cli_printf("%-10s%-9sversion %s with LAPACKE: quantize calibrates with texts\n",
+        mgl_cli_printf("%-10s%-9sversion %s with LAPACKE: quantize can calibrate with texts\n",
                        "OpenBLAS", "ok", found->openblas);
     else
         mgl_cli_printf("%-10s%-9s%s: %s\n", "OpenBLAS", "missing", found->no_openblas.where,

@@ -145,7 +145,8 @@ static mgl_status check_not_quantized(const mgl_json *json, mgl_error *err)
     return MGL_OK;
 }
 
-/* The same for a compiled model, whose config.json may not tell: a GGUF file has none. */
+/* Rejects a compiled model with quantized tensors. Its config.json does not declare the
+ * quantization if the model was compiled from a GGUF file. */
 static mgl_status check_compiled(const char *path, mgl_error *err)
 {
     mgl_checkpoint *checkpoint;

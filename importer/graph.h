@@ -63,8 +63,9 @@ typedef struct mgl_tensor {
     int64_t rows, cols;
     mgl_weight_format quantized; /* a scaled format: the tensor is quantized; else zero */
     bool reordered;              /* quantized: read_codes delivers the columns sorted by group */
-    const int32_t *order; /* (cols) reordered: column i of read_codes is column order[i] of the
-                             tensor; NULL: a compiled model */
+    const int32_t *order; /* (cols) column map of a reordered tensor, owned by the reader: column i
+                             of read_codes is column order[i] of the tensor. NULL: not reordered,
+                             or a compiled model */
 } mgl_tensor;
 
 static inline bool mgl_tensor_is_quantized(const mgl_tensor *tensor)

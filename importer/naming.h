@@ -17,7 +17,8 @@ typedef struct mgl_view {
     bool wide;            /* rank 1: stored as F64, read as F32 */
     int32_t interleave;   /* 0, or head_dim: the rows of each head are stored as 0, head_dim / 2,
                            * 1, head_dim / 2 + 1, ... of the graph's rows */
-    const int32_t *order; /* NULL, or (rows): row i is stored as row order[i] of these rows */
+    const int32_t *order; /* NULL, or (rows), not owned: row i of the view is stored as row
+                           * order[i] of its rows */
 } mgl_view;
 
 /* Returns the stored row of row `row` of a view. */

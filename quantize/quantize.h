@@ -80,8 +80,8 @@ typedef struct mgl_quantize_report {
 mgl_status mgl_quantize(const char *path, const mgl_quantize_request *request, const char *folder,
                         mgl_quantize_report *report, mgl_error *err);
 
-/* Writes the version of OpenBLAS. MGL_BAD_INPUT: OpenBLAS or LAPACKE is not installed; `to` is
- * empty. */
+/* Writes the version of OpenBLAS to `to`, which has `size` bytes, as a string. On failure, for
+ * example if OpenBLAS or LAPACKE is not installed, `to` becomes an empty string. */
 mgl_status mgl_quantize_blas_version(char *to, size_t size, mgl_error *err);
 
 #endif

@@ -66,8 +66,8 @@ typedef enum mgl_source {
     MGL_SOURCE_TENSOR, /* the tensor, converted to the buffer's dtype */
     MGL_SOURCE_ROPE,   /* (capacity, head_dim): cos (head_dim/2), then sin (head_dim/2) */
     MGL_SOURCE_SCALES, /* (rows) f32: the row factors of the tensor, as its scales in the file */
-    MGL_SOURCE_ORDER /* (cols) i32: the column map of the tensor: column i of its segments is column
-                        map[i] of the tensor; a permutation */
+    MGL_SOURCE_ORDER   /* (cols) i32: the column map of the tensor, a permutation: column i of its
+                          segments is column map[i] of the tensor */
 } mgl_source;
 
 /* Whether a source is a tensor or a part of one. */
@@ -95,9 +95,10 @@ typedef struct mgl_program_tensor {
     mgl_weight_format format; /* format on the tape */
     int64_t rows, cols;       /* rank 1 has rows = 1 */
     int rank;
-    int factors; /* the const buffer of its row factors; -1: none. Set when that is declared */
-    int order;   /* the const buffer of its column map; -1: columns are not reordered. Set when that
-                    is declared */
+    int factors; /* index of the const buffer of its row factors; -1: none. Set when the buffer is
+                    declared */
+    int order;   /* index of the const buffer of its column map; -1: its columns are not reordered.
+                    Set when the buffer is declared */
     int line;
 } mgl_program_tensor;
 

@@ -153,7 +153,7 @@ static int64_t bounded(int64_t number)
     return number < 0 ? 0 : number < most ? number : most;
 }
 
-/* The format of a product's weights. */
+/* The format of the weights of a task; without segments, of the program. */
 static mgl_weight_format format_of(const mgl_program *program, const mgl_task *task)
 {
     return task->segments.count > 0
@@ -347,7 +347,7 @@ static bool allows(mgl_variant_takes takes, mgl_dtype dtype, bool parted)
     case MGL_TAKES_PARTED:
         return (mgl_dtype_size(dtype) == 2) != parted;
     case MGL_TAKES_ANY:
-    case MGL_TAKES_SOME:
+    case MGL_TAKES_HALF_OR_SCALED:
     case MGL_TAKES_FLAGS:
         break;
     }
@@ -383,7 +383,8 @@ static bool has_column_map(const mgl_program *program, const mgl_task *task)
     return false;
 }
 
-/* Whether a variant accepts the weights of a task. */
+/* Whether a variant accepts the format of a task's weights. Scaled weights also need a program of
+ * 16-bit values. */
 static bool takes_weights(const mgl_program *program, const mgl_variant_info *v,
                           const mgl_task *task, mgl_variant_fault *fault)
 {
@@ -392,10 +393,13 @@ static bool takes_weights(const mgl_program *program, const mgl_variant_info *v,
         return true;
     if (has_column_map(program, task))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes no weights with a column map (`order`)");
-    if (v->weights == MGL_TAKES_HALF || !mgl_weight_format_is_scaled(format) ||
-        mgl_dtype_size(program->weight_dtype) != 2)
+    if (v->weights == MGL_TAKES_HALF || !mgl_weight_format_is_scaled(format))
         return REFUSE(fault, MGL_FAULT_FORMAT, "takes 16-bit weights, and the program's are %s",
                       mgl_weight_code_name(format.code));
+    if (mgl_dtype_size(program->weight_dtype) != 2)
+        return REFUSE(fault, MGL_FAULT_FORMAT,
+                      "takes %s weights in a program of 16-bit values, and the program's are %s",
+                      mgl_weight_code_name(format.code), mgl_dtype_name(program->weight_dtype));
     return true;
 }
 

@@ -28,11 +28,11 @@ typedef enum mgl_need {
 /* Allowed formats or edges: values of columns in variants.def. */
 typedef enum mgl_variant_takes {
     MGL_TAKES_ANY,
-    MGL_TAKES_HALF,   /* 16 bits */
-    MGL_TAKES_SOME,   /* 16 bits or scaled */
-    MGL_TAKES_F32,    /* f32 */
-    MGL_TAKES_PARTED, /* f32 if the input is split into two parts, else 16 bits */
-    MGL_TAKES_FLAGS   /* a flag region */
+    MGL_TAKES_HALF,           /* 16 bits */
+    MGL_TAKES_HALF_OR_SCALED, /* 16 bits, or scaled in a program of 16-bit values */
+    MGL_TAKES_F32,            /* f32 */
+    MGL_TAKES_PARTED,         /* f32 if the input is split into two parts, else 16 bits */
+    MGL_TAKES_FLAGS           /* a flag region */
 } mgl_variant_takes;
 
 /* One need of a variant. */

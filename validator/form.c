@@ -246,7 +246,7 @@ static const char *space_fault(const mgl_program *p, const mgl_buffer *b, int ro
     case MGL_SPACE_CONST:
         return rows ? "a const buffer cannot depend on rows"
                : b->source != MGL_SOURCE_ORDER && !mgl_dtype_is_float(b->dtype)
-                   ? "a const buffer is f32, bf16 or f16, except column maps"
+                   ? "a const buffer is f32, bf16 or f16; a column map is i32"
                    : NULL;
     case MGL_SPACE_ACT:
         return rows != 1 ? "an act buffer has exactly one extent `rows`"
@@ -347,7 +347,7 @@ static void check_source(mgl_check *check, const mgl_buffer *b)
     } else if (b->source == MGL_SOURCE_ORDER) {
         const mgl_program_tensor *tensor = &p->tensors[b->tensor];
         if (b->rank != 1 || b->dtype != MGL_I32 || b->extents[0].count != tensor->cols)
-            fault = "a column map is i32, one for each column of its tensor";
+            fault = "a column map has rank 1 and one i32 for each column of its tensor";
         else if (tensor->order != (int)(b - p->buffers))
             fault = "a tensor has one column map, declared once";
         else if (!mgl_weight_format_is_scaled(tensor->format) ||

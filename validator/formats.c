@@ -118,8 +118,9 @@ static void check_quantized(mgl_check *check, const mgl_program_tensor *t, const
                      mgl_weight_format_print(mgl_tensor_format(stored), wanted));
 }
 
-/* A tensor in a scaled format has a column map if the checkpoint reorders its columns: its tape has
- * the columns group by group. The machine checks that the map is a permutation. */
+/* MG711: a tensor in a scaled format has a column map if and only if the checkpoint reorders its
+ * columns, because its tape has the columns group by group. The CPU machine checks that the map is
+ * a permutation. */
 static void check_order(mgl_check *check, const mgl_program_tensor *t, const mgl_tensor *stored)
 {
     const bool wanted = stored->reordered && mgl_weight_format_is_scaled(t->format);

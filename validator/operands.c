@@ -247,8 +247,8 @@ static void check_paged(mgl_check *check, int t, bool panels)
 
 enum { WEIGHTS_TEXT = MGL_WEIGHT_FORMAT_TEXT + 120 };
 
-/* ", whose weights have 16 bits; these weights are int4 group 128 f16" if the variant `panels`
- * rejects the weights of the task, else "". Returns `to`. */
+/* Writes the end of the message, ", whose weights have 16 bits; these weights are int4 group 128
+ * f16", if the variant `panels` rejects the scaled weights of the task; else "". Returns `to`. */
 static const char *describe_weights(const mgl_program *p, const mgl_task *task,
                                     char to[WEIGHTS_TEXT])
 {

@@ -67,7 +67,7 @@ static mgl_status check_stored(const mgl_program_tensor *wanted, const mgl_tenso
     char own[MGL_WEIGHT_FORMAT_TEXT], stored[MGL_WEIGHT_FORMAT_TEXT];
     if ((wanted->order >= 0) != found->reordered)
         return mgl_fail(err, MGL_BAD_INPUT, wanted->checkpoint,
-                        "the program and the checkpoint have different orders of its columns; "
+                        "the program and the checkpoint have different orders of the columns; "
                         "lower the model again");
     if (mgl_weight_format_equal(wanted->format, mgl_tensor_format(found)))
         return MGL_OK;
@@ -291,7 +291,7 @@ static mgl_status pack_factors(const mgl_program *program, const mgl_graph *grap
     return status;
 }
 
-/* Writes the column map of a tensor. */
+/* Writes the column map of a tensor to `to` (columns of the tensor). */
 static mgl_status pack_order(const mgl_program *program, const mgl_graph *graph,
                              const mgl_buffer *buffer, int32_t *to, mgl_error *err)
 {

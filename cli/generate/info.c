@@ -349,8 +349,8 @@ static void print_quantized(const mgl_checkpoint *checkpoint)
     for (int i = 0; i < checkpoint->graph->tensor_count; i++)
         reordered += checkpoint->graph->tensors[i].reordered;
     if (reordered)
-        mgl_cli_printf("%-14s%d %s (g_idx): products gather their inputs in this order, which is "
-                       "slower\n",
+        mgl_cli_printf("%-14s%d %s (g_idx): products gather their inputs in the order of the "
+                       "columns, which is slower\n",
                        "reordered", reordered,
                        reordered == 1 ? "matrix has reordered columns"
                                       : "matrices have reordered columns");

@@ -249,7 +249,7 @@ static bool bind_row_scales(matrix *m, int index)
 
 /* ---- order of columns ------------------------------------------------------------------------ */
 
-/* Whether the layout has reordered columns. */
+/* Whether columns may be reordered in the layout of the matrix. */
 static bool may_reorder(const matrix *m)
 {
     const mgl_quantizer quantizer = m->b->quantization->quantizer;
@@ -257,7 +257,7 @@ static bool may_reorder(const matrix *m)
            m->group->strategy == MGL_SCALES_GROUP;
 }
 
-/* Reads a stored map of columns to groups. An order that moves columns is kept. */
+/* Reads a stored map of columns to groups. If the map reorders columns, `out` gets their order. */
 static bool bind_map(matrix *m, int index)
 {
     mgl_error cause;
@@ -288,7 +288,7 @@ static bool bind_map(matrix *m, int index)
     return good;
 }
 
-/* Reads all stored maps of a matrix, also where its layout does not need one. */
+/* Reads all stored maps of a matrix, even if its layout needs none. */
 static bool bind_maps(matrix *m)
 {
     static const char *const suffixes[] = {"weight_g_idx", "g_idx"};

@@ -42,10 +42,10 @@ typedef struct mgl_quantized {
     bool scales_are_powers;        /* scales are F8_E8M0: 2^(byte - 127) */
     mgl_zero_packing zero_packing;
     int zero_add;   /* is added to a stored zero point, modulo 2^b */
-    int32_t *order; /* owned (columns): column i of the codes is stored as column order[i]; NULL: i
-                       (order.h) */
-    bool relabeled; /* the inputs have this order too: column i of the matrix is column i of the
-                        codes */
+    int32_t *order; /* owned (columns): column i of the codes is stored as column order[i]; NULL:
+                       the columns are not reordered (order.h) */
+    bool relabeled; /* the inputs of the matrix have the same order, so column i of the codes is
+                       column i of the graph's tensor */
     uint64_t bytes; /* of the stored tensors: the share of the rows */
 } mgl_quantized;
 

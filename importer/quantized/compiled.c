@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Stands after the format of a tensor with reordered columns. */
+/* Suffix of the format of a tensor with reordered columns. */
 #define REORDERED " reordered"
 
 void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text)
@@ -34,7 +34,7 @@ bool mgl_compiled_parse_format(const char *text, mgl_weight_format *out)
            !strcmp(mgl_weight_format_print(*out, printed), text);
 }
 
-/* The same for a tensor: a format, and whether columns are reordered. */
+/* Parses the format of a tensor, with or without the suffix for reordered columns. */
 static bool parse_tensor(const char *text, mgl_weight_format *out, bool *reordered)
 {
     char format[MGL_WEIGHT_FORMAT_TEXT];

@@ -1,4 +1,5 @@
-/* Orders of columns. See order.h. Sorting is a counting sort, which is stable. */
+/* Column orders of quantized matrices (order.h). Columns are sorted by a counting sort, which is
+ * stable. */
 #include "importer/quantized/order.h"
 
 #include "base/memory.h"
@@ -20,8 +21,8 @@ static bool is_all_zeros(const mgl_column_map *map)
     return true;
 }
 
-/* Checks the range of the groups. Finds the first column with another group than k / size, and the
- * first column with the group -1; -1: none. */
+/* Checks the range of the groups. *moved: the first column k whose group is neither k / size nor
+ * -1. *unset: the first column with the group -1. Each is -1 if there is no such column. */
 static mgl_status scan(const mgl_column_map *map, const char *name, int64_t *moved, int64_t *unset,
                        mgl_error *err)
 {
@@ -47,8 +48,8 @@ static mgl_status scan(const mgl_column_map *map, const char *name, int64_t *mov
                     *unset, *moved, map->group_of[*moved]);
 }
 
-/* Writes the first place of each group in the sorted columns. Every group must have as many columns
- * as it has without a map. */
+/* Writes the index of the first column of each group in the sorted columns to places (groups),
+ * which contains zeros. Every group must have as many columns as without a map. */
 static mgl_status place_groups(const mgl_column_map *map, const char *name, int64_t *places,
                                mgl_error *err)
 {
@@ -94,7 +95,8 @@ mgl_status mgl_column_map_sort(const mgl_column_map *map, const char *name, int3
 
 /* ---- relabeling ----------------------------------------------------------------------------- */
 
-/* Gives the rows of a tensor beside a down projection this order, if the graph has the tensor. */
+/* Gives the rows of a tensor `order`, which is not copied. The tensor belongs to the same layer as
+ * the down projection `down`, and its name ends with `suffix`. The graph may lack the tensor. */
 static void relabel(mgl_comparison *c, const char *down, const char *suffix, const int32_t *order)
 {
     char name[160];
@@ -108,7 +110,7 @@ static void relabel(mgl_comparison *c, const char *down, const char *suffix, con
     if (!mgl_tensor_is_quantized(tensor))
         return;
     q->view.order = order;
-    /* Rows that share scales are no longer side by side: each row has copies of its scales. */
+    /* Rows that share scales are no longer adjacent, so each row gets a copy of its scales. */
     if (q->format.group_rows > 1)
         q->format.group_rows = tensor->quantized.group_rows = 1;
 }

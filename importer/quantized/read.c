@@ -338,7 +338,7 @@ static mgl_status allocate(const mgl_quantized *m, int64_t count, mgl_quantized_
     return MGL_OK;
 }
 
-/* Copies the row `from` of b to the row `to` of a. */
+/* Copies row `from` of b to row `to` of a. */
 static void copy_row(const mgl_quantized *m, const mgl_quantized_rows *a, int64_t to,
                      const mgl_quantized_rows *b, int64_t from)
 {
@@ -376,7 +376,7 @@ static int64_t run_rows(const mgl_quantized *m, int64_t codes)
     return rows > 8 ? rows : 8;
 }
 
-/* Reads rows in the order of the view, with columns as stored. */
+/* Reads rows in the order of the view. The columns have their stored order. */
 static mgl_status read_stored(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                               int64_t count, const mgl_quantized_rows *to, mgl_error *err)
 {
@@ -394,7 +394,7 @@ static mgl_status read_stored(const mgl_safetensors *files, const mgl_quantized 
     return status;
 }
 
-/* Sorts the columns of `count` rows of codes by group. */
+/* Sorts the columns of codes (count, columns) by group. */
 static mgl_status sort_columns(const mgl_quantized *m, int64_t count, uint8_t *codes,
                                mgl_error *err)
 {
@@ -440,8 +440,9 @@ static void multiply(const mgl_quantized *m, const mgl_quantized_rows *row, cons
     }
 }
 
-/* Multiplies `count` rows. `sorted`: NULL, or scratch memory for a row whose columns return to
- * their stored places. */
+/* Multiplies the codes of `count` rows. If `sorted` is not NULL, the columns of the codes are
+ * sorted by group and the columns of `to` have their stored order; `sorted` is scratch memory
+ * (columns). */
 static void multiply_rows(const mgl_quantized *m, const mgl_quantized_rows *rows, int64_t count,
                           float *sorted, float *to)
 {

@@ -24,8 +24,8 @@ size_t mgl_reference_scratch(const mgl_program *program)
     size_t widest = (size_t)m->hidden > (size_t)m->ffn ? (size_t)m->hidden : (size_t)m->ffn;
     size_t heads = (size_t)m->heads * (size_t)m->head_dim;
     widest = widest > heads ? widest : heads;
-    /* normalized rows and a weight row in both orders; or q, k and sums of a head, and its scores
-     */
+    /* normalized rows and a weight row in both column orders; or q, k and sums of a head, and its
+     * scores */
     size_t linear = ((size_t)mgl_limits_most(&program->limits) + 2) * widest;
     size_t attention = mgl_attention_scratch(program) + mgl_attention_now_floats(program);
     return linear > attention ? linear : attention;

@@ -83,7 +83,7 @@ mgl_status mgl_blas_open(const mgl_blas **out, mgl_error *err)
     return MGL_OK;
 }
 
-/* The configuration begins with "OpenBLAS 0.3.21 ". */
+/* The configuration of OpenBLAS begins with its name and version, such as "OpenBLAS 0.3.21 ". */
 mgl_status mgl_quantize_blas_version(char *to, size_t size, mgl_error *err)
 {
     const mgl_blas *blas;

@@ -2,8 +2,8 @@
  * Mixed precision: measures the squared output error of each matrix of the layers with 4 and with
  * 8 bits, relative to its squared output, in a forward pass with the original weights. The matrices
  * that gain most for each additional byte get 8 bits, in a greedy order, as many as the limit of
- * bits for each weight allows. q, k and v of a layer have the same bits, and so have gate and up:
- * kernels fuse their products. Implements mgl_calibrate_choose of calibrate.h.
+ * bits for each weight allows. q, k and v of a layer get the same bits, and so do gate and up,
+ * because kernels fuse their products. Implements mgl_calibrate_choose of calibrate.h.
  */
 #include "base/memory.h"
 #include "quantize/calibrate/calibrate.h"
@@ -15,14 +15,15 @@
 
 #define NUMBERS "sensitivity"
 
-/* The matrices that a kernel fuses, or one matrix, which may get 8 bits. */
+/* A candidate for 8 bits: the matrices whose products a kernel fuses, or a single matrix. */
 typedef struct candidate {
-    int first;    /* source of its first matrix */
+    int first;    /* index of the source of its first matrix */
     double gain;  /* reduction of the sum of the relative squared errors */
-    double bytes; /* additional */
+    double bytes; /* additional bytes of 8-bit codes */
 } candidate;
 
-/* The first of the matrices that a kernel fuses with a source, itself if there are none. */
+/* Returns the first of the matrices that a kernel fuses with matrix `source`, by name. Returns
+ * `source` if the kernel fuses no other matrix with it. */
 static int first_fused(const mgl_safetensors *files, int source)
 {
     static const struct {
@@ -54,7 +55,7 @@ static double count_bytes(const mgl_stored_tensor *t, mgl_weight_format f)
            groups * ((double)mgl_dtype_size(f.scales) + (f.zeros ? bits / 8 : 0));
 }
 
-/* Descending by gain for each byte, then by name: sources are sorted by name. */
+/* Orders candidates by descending gain for each byte, then by name: sources are sorted by name. */
 static int compare(const void *a, const void *b)
 {
     const candidate *x = a, *y = b;

@@ -113,8 +113,8 @@ mgl_status mgl_schedule_cost_timeline(const mgl_program *program, const mgl_cost
                                       const mgl_cost_load *load, mgl_cost *out,
                                       mgl_cost_span *spans, mgl_error *err);
 
-/* Bytes of the weights and scales of all segments, and the bytes of the tapes and row factors
- * beyond these, which are padding. */
+/* Returns the bytes of the weights and scales of all segments, in their formats. *padding: the
+ * other bytes of the segments on the tapes and of the row factors in f32. */
 double mgl_cost_weight_bytes(const mgl_program *program, double *padding);
 
 #endif

@@ -117,7 +117,8 @@ static mgl_weight_format format_of(const mgl_lowering *w, int tensor)
     return keeps && mgl_program_takes_format(w->program, own) ? own : usual;
 }
 
-/* Declares a const buffer with a part of a tensor. */
+/* Declares a const buffer (count) for a part of a tensor: its row factors or its column map. The
+ * name is that of the tensor with the suffix. */
 static void declare_part(mgl_lowering *w, int tensor, const char *suffix, mgl_source source,
                          mgl_dtype dtype, int64_t count)
 {

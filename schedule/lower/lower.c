@@ -205,8 +205,8 @@ static void emit_embed(mgl_lowering *w, int queue)
     signal_to(w, w->embedded);
 }
 
-/* Whether a GPU runs a matrix in a task of its own, apart from the matrix before it: a task of its
- * kernel has one weight format and one column map. */
+/* Whether a tensor needs another task than the tensor before it: on a GPU, all weights of a task
+ * have one format and one column map. */
 static bool is_apart(const mgl_lowering *w, int before, int tensor)
 {
     return !mgl_program_failed(w->program) && strcmp(w->program->target.arch, "cpu") != 0 &&
@@ -226,8 +226,8 @@ static void end_qkv(mgl_lowering *w, int layer, int64_t from, int64_t to)
              mgl_lowering_tasks(w, MGL_STEP_DOWN));
 }
 
-/* q, k and v are consecutive: a share may contain parts of up to three tensors. The queue's last
- * task signals for all its tasks. */
+/* q, k and v are consecutive: a share may contain parts of up to three tensors, in one or more
+ * tasks. Only the last of these tasks signals. */
 static void emit_qkv(mgl_lowering *w, int queue, int layer)
 {
     const mgl_geometry *m = &w->program->geometry;

@@ -29,15 +29,16 @@ static void write_model(void)
     ck_assert(write_quantized(&gptq, NULL, folder));
 }
 
-/* info names the slower path. down_proj is relabeled and not counted. */
+/* info reports the slower path. Relabeling gives down_proj no column map, so info does not count
+ * down_proj. */
 START_TEST(info_counts_reordered_matrices)
 {
     command_result result = command_runf("info %s", folder);
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(
         strstr(result.out, "reordered     6 matrices have reordered columns (g_idx): products "
-                           "gather their inputs in this order, which is slower; only for --device "
-                           "cpu\n"));
+                           "gather their inputs in the order of the columns, which is slower; use "
+                           "--device cpu\n"));
     command_clear(&result);
     result = command_runf("info %s --json", folder);
     mgl_json json = command_json(&result, "megalith.info/1");
@@ -56,7 +57,7 @@ START_TEST(info_counts_reordered_matrices)
 }
 END_TEST
 
-/* A compiled model prints the same reply, and info the same line. */
+/* A compiled model prints the same reply as its folder, and info prints the same line. */
 START_TEST(a_compiled_model_gives_the_same_reply)
 {
     command_result reply = command_runf("run %s --device cpu --prompt-ids 1,9,30 -n 12", folder);

@@ -332,7 +332,8 @@ START_TEST(explains_where_the_time_goes)
 }
 END_TEST
 
-/* A quantized model: its weights and scales, and the zeros that fill blocks. */
+/* explain of a quantized model prints the bytes of weights and scales, and the bytes of the padding
+ * that fills blocks. */
 START_TEST(explains_the_bytes_of_quantized_weights)
 {
     const char *path = scratch_file("quantized.mls", "");
@@ -343,7 +344,7 @@ START_TEST(explains_the_bytes_of_quantized_weights)
     result = command_runf("explain %s --json", path);
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.cost/1");
-    /* 42 matrices of int4 with a scale of bf16 for 64 columns, and the head of bf16 */
+    /* 42 matrices in int4 with one bf16 scale for 64 columns, and the head in bf16 */
     ck_assert_double_eq(json_number(&json, "weight_bytes"), 2506752 + 913 * 256 * 2);
     ck_assert_double_gt(json_number(&json, "padding_bytes"), 0);
     ck_assert_double_le(json_number(&json, "weight_bytes") + json_number(&json, "padding_bytes"),

@@ -46,7 +46,7 @@ START_TEST(it_tunes_a_shape_on_no_device)
 }
 END_TEST
 
-/* Compiled from a GGUF file, so that its config.json does not tell. */
+/* The model is compiled from a GGUF file, so its config.json does not declare the quantization. */
 START_TEST(a_compiled_quantized_model_is_rejected)
 {
     const char *path = scratch_file("quantized.mega", "");

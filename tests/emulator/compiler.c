@@ -53,6 +53,7 @@ static const char *const flags[] = {"-x",
                                     "-shared",
                                     "-fno-strict-aliasing",
                                     "-fno-omit-frame-pointer",
+                                    "-fno-gnu-unique", /* so that a kernel can be unloaded */
                                     "-ffp-contract=off",
                                     "-fsanitize=alignment,bounds",
                                     "-fsanitize-undefined-trap-on-error",

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the skinny variant of products of scaled weights on the emulated device: its bits are those of
-# the general variant, alone and in programs of several rows.
+# Tests the skinny variant of products of scaled weights on the emulated device. Its results must be
+# bitwise equal to the results of the general variant in programs of one row and, for weights of 8 bits,
+# to the results of by_rows in a program of two rows.
 #
 #    test_scaled_skinny.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
 set -eu
@@ -11,7 +12,7 @@ fail() {
     cat "$scratch/err" >&2
     exit 1
 }
-# The ffn's 2304 columns do not fit in registers, and its runs need several steps.
+# The 2304 input columns of down_proj do not fit in registers, and the runs of its warps need several steps.
 "$write" "$scratch/model" --hidden 256 --heads 4 --kv-heads 2 --head-dim 64 --ffn 2304 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
 echo '{"schema":"megalith.config/1","warps":2}' >"$scratch/config.json"

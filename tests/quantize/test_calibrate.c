@@ -325,7 +325,7 @@ static mgl_weight_code code_of(const mgl_graph *graph, int layer, const char *ma
     return graph->tensors[tensor].quantized.code;
 }
 
-/* Checks that q, k and v of a layer have the same code, and so have gate and up. */
+/* Checks that q, k and v of a layer have the same code, and that gate and up have the same code. */
 static void check_fused(const mgl_graph *graph)
 {
     for (int i = 0; i < graph->geometry.layers; i++) {

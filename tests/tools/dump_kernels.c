@@ -37,7 +37,7 @@ static const struct kernel {
     int second_rows;  /* rows of the second list; 0: none. With a second list, the first has one
                          row */
     int gamma_scaled; /* exchange of the second list: MGL_GAMMA_..., or BY_WARPGROUPS */
-    mgl_weight_format weights; /* of the layers; zeros: of `dtype` */
+    mgl_weight_format weights; /* format of the layers' weights; zeros: `dtype` */
 } kernels[] = {
     {"llama-1b-1024", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0, {0}},
     {"llama-1b-1024-penalties", "llama-1b", 1, 1024, MGL_BF16, "sm_90a", 0, 0, 0, true, 0, 0, {0}},

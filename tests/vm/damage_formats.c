@@ -26,7 +26,7 @@ static int draw_matrix(schedule_text *t, uint64_t *random)
     return chosen;
 }
 
-/* The name of the tensor of a buffer of scales or of a column map; NULL: another line. */
+/* The name of the tensor in the line of a buffer of scales or a column map; NULL: another line. */
 static char *tensor_of(const struct line *line)
 {
     static const char *const sources[] = {" scales ", " order "};
@@ -109,7 +109,7 @@ void swap_scales(schedule_text *t, uint64_t *random)
     copy_string(tensor_of(&t->lines[b]), first, HEAD_BYTES / 2);
 }
 
-/* A second buffer for a tensor, or the first of one without row factors or reordered columns. */
+/* Adds a second buffer for a tensor, or a first buffer for a tensor that needs none. */
 void add_scales(schedule_text *t, uint64_t *random)
 {
     const int i = draw_matrix(t, random);

@@ -13,7 +13,7 @@ struct scaled {
     void (*close)(void *reader);
     mgl_weight_format format;
     bool embedding;
-    int32_t *orders; /* of all reordered tensors, or NULL */
+    int32_t *orders; /* owned: column maps of all reordered tensors, or NULL */
 };
 
 static void close_scaled(void *reader)
@@ -41,7 +41,7 @@ static mgl_status read_inner(const mgl_graph *graph, int tensor, int64_t row, in
     return s->read(&inner, tensor, row, count, to, err);
 }
 
-/* The column of the tensor at a place of read_codes. */
+/* The column of the tensor that read_codes delivers as column `place`. */
 static int64_t column_of(const mgl_tensor *t, int64_t place)
 {
     return t->order ? t->order[place] : place;

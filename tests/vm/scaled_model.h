@@ -9,8 +9,9 @@
  * decoded weights. `embedding`: the embedding too. The graph still owns all that it reads from. */
 void quantize_matrices(mgl_graph *graph, mgl_weight_format format, bool visible, bool embedding);
 
-/* Gives the quantized matrices with groups of columns orders of their columns that differ from
- * matrix to matrix. `pairs`: gate and up have the same order. */
+/* Reorders the columns of the quantized matrices that have groups of columns. Each matrix gets
+ * another column map; `pairs`: except that gate and up have the same one. Call quantize_matrices
+ * first. */
 void reorder_matrices(mgl_graph *graph, bool pairs);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Quantized checkpoints with reordered columns (g_idx of desc_act, weight_g_idx of actorder
- * "group") on the CPU VM. Each is compared with a twin: the same numbers in f32, in the order of
- * the columns. Greedy tokens and the likelihood of a text must agree.
+ * "group") on the CPU VM. Each checkpoint is compared with a twin, which stores the decoded weights
+ * in f32, with the columns in their stored order. Greedy tokens and the likelihood of a text must
+ * agree.
  */
 #include "fixture.h"
 
@@ -175,7 +176,7 @@ static void close_model(model *m)
     mgl_checkpoint_close(m->checkpoint);
 }
 
-/* The same numbers in f32. */
+/* The recipe of the twin: the decoded weights in f32. */
 static recipe twin_of(const recipe *r)
 {
     recipe twin = *r;
@@ -264,8 +265,8 @@ static void sort_columns(const recipe *r, int64_t order[128])
     ck_assert_int_eq(count, 128);
 }
 
-/* Gate, up and their biases have the rows, and down the columns, in the order of the groups. The
- * values are the stored ones. */
+/* The rows of gate and up, and the columns of down, have the order of the groups. The values are
+ * those of the stored matrices. */
 START_TEST(gate_and_up_are_relabeled)
 {
     const recipe *r = &cases[_i].recipe;
@@ -300,9 +301,9 @@ START_TEST(gate_and_up_are_relabeled)
 }
 END_TEST
 
-/* ---- maps that change nothing, and maps that are not supported ------------------------------- */
+/* ---- maps that change nothing ---------------------------------------------------------------- */
 
-/* All entries are 0, as some programs write without desc_act: the map stands for no map. */
+/* Some quantizers write a map of zeros if desc_act is off. This map reorders nothing. */
 START_TEST(a_map_of_zeros_changes_nothing)
 {
     recipe r = cases[1].recipe;
@@ -317,7 +318,7 @@ END_TEST
 
 enum { ALL = RELABELED, DIFFERENT };
 
-/* Epochs of many rows, splits of attention that `o` merges, and gamma-scaled inputs. */
+/* Epochs of many rows, splits of attention that are merged in step o, and gamma-scaled inputs. */
 START_TEST(other_schedules_agree)
 {
     static const fixture_options options[] = {
@@ -387,7 +388,7 @@ START_TEST(the_text_form_keeps_the_map)
 }
 END_TEST
 
-/* A compiled model keeps the maps: its program is valid, and gives the same tokens. */
+/* A compiled model keeps the maps: its program is valid and generates the same tokens. */
 START_TEST(a_compiled_model_keeps_the_maps)
 {
     static const char config[] = "/config.json";
@@ -502,7 +503,7 @@ START_TEST(the_validator_checks_maps)
 }
 END_TEST
 
-/* A program without the map of a tensor whose columns are reordered. */
+/* The validator rejects a program without the map of a tensor whose columns are reordered. */
 START_TEST(a_map_is_needed)
 {
     model m;

@@ -5,8 +5,8 @@
  * Linear ops are split at row groups, attention at heads of rows. One thread computes each output
  * in one order, so results do not depend on the number of threads or on the split. The order of
  * sums equals the reference's; multiply and add are fused. If the columns of a tensor are
- * reordered, the input rows of its product are gathered in the order of the columns, once in a
- * task, and sums have that order.
+ * reordered, each task gathers the input rows once, in the order of the column map, and the sums
+ * have this order.
  */
 #include "base/assert.h"
 #include "instructions/embed/embed.h"
@@ -150,8 +150,9 @@ static int reordered_tensors(const mgl_program *program, const mgl_task *task)
     return count;
 }
 
-/* Returns the input of a product with a tensor: x, or if its columns are reordered, a copy whose
- * columns have the tensor's order. The copies are in scratch after the inputs. */
+/* Returns the input (rows, stride) of a product with a tensor: x, or if the columns of the tensor
+ * are reordered, a copy whose columns have the order of its column map. The copies are in scratch
+ * after the inputs; *copies counts them. */
 static const float *reorder(const mgl_call *call, const mgl_segment *segment, int which,
                             const float *x, int64_t stride, int rows, int *copies)
 {

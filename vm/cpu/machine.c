@@ -34,7 +34,7 @@ static mgl_status refuse_op(const mgl_program *program, int task, mgl_error *err
                     (int)program->tasks[task].op);
 }
 
-/* Whether a tensor of a segment has no column map, or one that fits the segment. */
+/* Whether a tensor of a segment has no column map, or a map that fits the segment. */
 static bool fits_order(const mgl_program *program, const mgl_segment *segment, int tensor)
 {
     const mgl_program_tensor *t = tensor < 0 ? NULL : &program->tensors[tensor];
@@ -64,7 +64,7 @@ static mgl_status check_supported(const mgl_program *program, mgl_error *err)
                 !fits_order(program, s + j, s[j].tensor2))
                 return mgl_fail(err, MGL_REJECTED, mgl_op_get(task->op)->name,
                                 "a segment of a tensor with reordered columns must have all "
-                                "columns, and the column map one i32 for each");
+                                "columns, and its column map one i32 for each column");
     }
     return MGL_OK;
 }

@@ -32,7 +32,8 @@ static inline int tape_rows(mgl_weight_code code)
     return is_scaled_code(code) ? 2 : code == MGL_CODE_F32 ? 3 : 6;
 }
 
-/* Long passes: to store and load the sums for each block takes longer than its products. */
+/* Passes over long runs: storing and loading the sums for each block would take longer than the
+ * products of the block. */
 static inline int tape_run(mgl_weight_code code, int rows)
 {
     (void)code, (void)rows;
@@ -137,14 +138,15 @@ static inline vector load_e4m3(const char *row, int step)
                                     : _mm512_castsi512_si256(halves));
 }
 
-/* 16 codes as indices; the bits above them are not zero. The bytes of each quarter are transposed,
- * so that a lane has the bytes with its codes of four steps, and lanes with upper nibbles are
- * shifted. Four steps share that. */
+/* Returns 16 codes as indices; the bits above the codes are not zero. In each quarter, a transpose
+ * of bytes collects the bytes of the four parts in 32-bit lanes, one part in each byte of a lane.
+ * Codes in upper nibbles come from a shifted copy of the lanes. The four even steps share all but
+ * the last shift, and so do the four odd steps. */
 static inline __m512i load_int4(const char *row, int step)
 {
     const __m512i order =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
-    /* the lanes of the columns of a quarter (formats.h); 16: of the shifted vector */
+    /* the 32-bit lane of each column of two quarters (formats.h); 16 to 31: the shifted copy */
     const __m512i quarters =
         _mm512_setr_epi32(0, 2, 16, 18, 1, 3, 17, 19, 4, 6, 20, 22, 5, 7, 21, 23);
     const __m512i lanes = _mm512_add_epi32(quarters, _mm512_set1_epi32(step % 2 * 8));

@@ -21,7 +21,7 @@
  *
  *     load_scaled(code, row, step, part, table, group, i, ones)
  *         LANES weights of row i, at `row` in a block: vector `part` of columns 16 step .. + 15.
- *         ones: the scales are 1
+ *         ones: all scales are 1, and none is applied
  *     table_of(code, group, i)
  *         struct table: what load_scaled needs of a group of columns besides scale and zero point
  *
@@ -166,7 +166,7 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
 
 /* One pass over a run: multiplies `tile.weights` weight rows from `first` on, for the sum vectors
  * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
- * advances `feed`. `ones`: all scales are 1, and the product with them is left out. */
+ * advances `feed`. `ones`: all scales are 1, so no scale is applied. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
                         mgl_weight_code code, struct tile tile, int first, int part, bool ones)
 {

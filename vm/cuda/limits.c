@@ -90,9 +90,9 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 
 /* ---- weight formats ------------------------------------------------------------------------- */
 
-/* Checks the scaled format of a segment. Groups must be half parts or whole parts of 32 columns,
- * because an MMA adds half a part or a whole part. A row group with scales on the tape must fit in
- * the ring, because the pages of the scales are freed only after the row group. */
+/* Checks the scaled format of a segment. A group must have 16 columns or a multiple of 32, because
+ * an MMA adds half a part or a whole part of 32 columns. A row group with scales on the tape must
+ * fit in the ring, because the pages of the scales are freed only after the row group. */
 static mgl_status check_scaled(const mgl_program *program, const mgl_segment *segment,
                                mgl_error *err)
 {

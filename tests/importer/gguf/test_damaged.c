@@ -200,7 +200,8 @@ static void name_long(gguf_writer *w)
     entry(w, name, 2, 8, 1, 0, 0);
 }
 
-/* One case a line. */
+/* Damaged containers: the parts that replace good ones, the edit of bytes, and a part of the
+ * message. */
 static const struct {
     const char *name;
     part_fn *keys, *tensors; /* NULL: the good ones */

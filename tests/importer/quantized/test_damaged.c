@@ -22,7 +22,7 @@ static void tear_down(void)
     scratch_remove(scratch);
 }
 
-/* A case begins a line. */
+/* Each case begins on a new line. */
 /* clang-format off */
 #define GROUP(weights) \
     "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", \"ignore\": " \

@@ -323,14 +323,15 @@ START_TEST(test_excluded_module_is_quantized)
 }
 END_TEST
 
-static int compiled; /* patterns */
+static int compiled; /* number of compiled patterns */
 
 pcre2_code *__real_pcre2_compile_8(PCRE2_SPTR text, PCRE2_SIZE length, uint32_t options, int *error,
                                    PCRE2_SIZE *at, pcre2_compile_context *context);
 pcre2_code *__wrap_pcre2_compile_8(PCRE2_SPTR text, PCRE2_SIZE length, uint32_t options, int *error,
                                    PCRE2_SIZE *at, pcre2_compile_context *context);
 
-/* The linker puts this before the library's function (CMakeLists.txt). */
+/* Counts calls of pcre2_compile. The linker redirects the calls to this function (--wrap in
+ * CMakeLists.txt). */
 pcre2_code *__wrap_pcre2_compile_8(PCRE2_SPTR text, PCRE2_SIZE length, uint32_t options, int *error,
                                    PCRE2_SIZE *at, pcre2_compile_context *context)
 {

@@ -99,7 +99,8 @@ START_TEST(a_quantized_embedding_is_decoded_for_a_gpu)
 }
 END_TEST
 
-/* One row is skinny, unless the run of a warp splits a group or the program's dtype is f32. */
+/* Products of one row run as skinny, unless the run of a warp splits a group or the program's dtype
+ * is f32. */
 START_TEST(one_row_of_scaled_weights_is_skinny)
 {
     static const mgl_geometry wide = {384, 1, 6, 3, 64, 1536, 75, 1e-5f};
@@ -134,14 +135,14 @@ START_TEST(one_row_of_scaled_weights_is_skinny)
             continue;
         const mgl_row_ranges ranges =
             mgl_variant_row_ranges(program, &program->tasks[i], &dimensions);
-        ck_assert_int_eq(ranges.skinny, 1); /* several rows are general */
+        ck_assert_int_eq(ranges.skinny, 1); /* several rows run as general */
         ck_assert_int_eq(ranges.batch, 0);
     }
     mgl_program_free(program);
 }
 END_TEST
 
-/* v has another format than q and k: queues whose share has rows of both have two tasks. */
+/* v has another format than q and k. A queue with rows of both formats gets two tasks. */
 START_TEST(matrices_of_other_formats_have_tasks_of_their_own)
 {
     mgl_error err;
@@ -156,7 +157,7 @@ START_TEST(matrices_of_other_formats_have_tasks_of_their_own)
     int tasks = 0;
     for (int i = 0; i < program->task_count; i++)
         tasks += program->tasks[i].op == MGL_OP_NORM_LINEAR;
-    ck_assert_int_eq(tasks, small_model.layers * 3); /* two queues, one with rows of both */
+    ck_assert_int_eq(tasks, small_model.layers * 3); /* one of two queues has both formats */
     ok(mgl_vm_check(program, graph, &err), err);
     mgl_program_free(program);
     mgl_graph_free(graph);

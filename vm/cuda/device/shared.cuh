@@ -293,9 +293,9 @@ struct alignas(16) input {
     bool early;    /* and with a norm: the squares are available before the sums */
     bool merges;   /* x holds partials of attention's splits, which are merged as they are read */
 #if MGL_SCALED
-    int format;             /* the weight format: 0 or the number of a scaled format */
-    int parts;              /* of 32 columns in a k block */
-    const int *columns_map; /* (columns) column i of the weights is column columns_map[i] of the
+    int format;            /* the weight format: 0 or the number of a scaled format */
+    int parts;             /* of 32 columns in a k block */
+    const int *column_map; /* (columns) column i of the weights is column column_map[i] of the
                                input; NULL: i */
 #endif
 };

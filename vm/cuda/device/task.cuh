@@ -44,7 +44,7 @@ static __device__ __forceinline__ const mgl_device_vector &row_factors(const mac
 }
 
 /* The column map of the task, a product of scaled weights without row factors; NULL: none. */
-static __device__ __forceinline__ const int *column_map(const machine &m)
+static __device__ __forceinline__ const int *map_of_columns(const machine &m)
 {
     return (const int *)bias(m, task_of(m)->biases).at;
 }

@@ -98,7 +98,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
 #if MGL_SCALED
     in.format = number;
     in.parts = block_parts;
-    in.columns_map = number > 0 && !has_factors(number) ? column_map(m) : nullptr;
+    in.column_map = number > 0 && !has_factors(number) ? map_of_columns(m) : nullptr;
 #endif
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;

@@ -39,19 +39,18 @@ struct scaled_weights {
     enum {
         FOUR_BITS = CODE == CODE_INT4 || CODE == CODE_UINT4,
         PARTS = FOUR_BITS ? 4 : 2, /* parts of a block */
-        /* A unit is what one MMA adds of each row: a part, or half a part if groups have 16
-         * columns.
-         */
+        /* A unit is the columns that one MMA adds: a part, or half a part if groups have 16
+         * columns. */
         SPLIT = GROUP == MGL_PART_COLUMNS / 2 ? 2 : 1,
-        UNITS = PARTS * SPLIT,                          /* of a block */
-        GROUP_UNITS = GROUP * SPLIT / MGL_PART_COLUMNS, /* of a group; 0: all columns */
+        UNITS = PARTS * SPLIT,                          /* units of a block */
+        GROUP_UNITS = GROUP * SPLIT / MGL_PART_COLUMNS, /* units of a group; 0: all columns */
         SCALE_DTYPE = SCALES,
         ON_TAPE = !FACTORS,
         STORED_ZEROS = ZEROS,
         HAS_FACTORS = FACTORS,
         SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP,
         HAS_MINIMUMS = CODE == CODE_UINT4, /* each scale has a minimum, of the same dtype */
-        HAS_OFFSET = CODE != CODE_E4M3     /* unsigned integers with a zero point or a minimum */
+        HAS_OFFSET = CODE != CODE_E4M3     /* codes are integers with a zero point or a minimum */
     };
 
     /* Groups of a row that have scales on the tape. */
@@ -74,16 +73,16 @@ struct scaled_weights {
         return unit / (GROUP ? GROUP_UNITS : unit + 1);
     }
 
-    /* The activations of a lane in unit `unit` of a row, from those in its part. A unit of half a
-     * part has two quarters. */
+    /* The activations of a lane in unit `unit` of a row, from its activations `x` in the whole
+     * part. If a unit is half a part, it has two of the four quarters: other lanes get zeros. */
     static __device__ __forceinline__ uint2 in_unit(uint2 x, int unit, int lane)
     {
         const bool in = SPLIT == 1 || (lane >> 1 & 1) == unit % 2;
         return make_uint2(in ? x.x : 0, in ? x.y : 0);
     }
 
-    /* A group of scale 1 and the zero point of codes without stored zero points. */
-    static __device__ __forceinline__ constexpr group_scale usual()
+    /* The scale 1, and the zero point of codes without stored zero points. */
+    static __device__ __forceinline__ constexpr group_scale default_scale()
     {
         return {1.0f, CODE == CODE_INT8 ? 128.0f : CODE == CODE_INT4 ? 8.0f : 0.0f};
     }
@@ -95,8 +94,8 @@ struct scaled_weights {
     }
 
     /* The words of part `part` of a lane's 16 bytes: columns 0 and 1, 2 and 3, 4 and 5, 6 and 7 of
-     * its quarter, as f16. An integer u becomes u 2^-24, but in the second and the fourth word of
-     * 4-bit codes, u 2^-20. The bits of an e4m3 number, shifted, are an f16 number that is 2^8
+     * its quarter, as f16. An integer u becomes u 2^-24; in the second and the fourth word of 4-bit
+     * codes, it becomes u 2^-20. The bits of an e4m3 number, shifted, are an f16 number that is 2^8
      * times smaller; this also holds for subnormal numbers. */
     static __device__ __forceinline__ uint4 decode(uint4 raw, int part)
     {
@@ -129,15 +128,15 @@ struct scaled_weights {
         return decode(make_uint4(ones, ones, ones, ones), 0);
     }
 
-    /* The sum of a group, from the sums of an MMA: `even` of the first and the third words of its
-     * parts, `odd` of the second and the fourth ones. */
+    /* The sum of a group, from two sums of its MMAs: `even` is the sum of the first and the third
+     * words of the parts, `odd` the sum of the second and the fourth words. */
     static __device__ __forceinline__ float sum_of(float even, float odd)
     {
         return FOUR_BITS ? fmaf(odd, 0.0625f, even) : even + odd;
     }
 
-    /* Adds the products of a group to `total`: `sum` is the sum of the group, and `ones` that of a
-     * group of codes 1. */
+    /* Adds the products of a group to `total`. `sum`: the sum of the group. `ones`: the sum that
+     * the group would have if all its codes were 1. */
     static __device__ __forceinline__ float add_group(float total, group_scale of, float sum,
                                                       float ones)
     {

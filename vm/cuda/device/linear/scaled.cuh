@@ -1,9 +1,9 @@
 /*
  * Group-wise dequantized matrix multiplication: the general variant for scaled weights
  * (linear/formats.cuh). It supports any number of rows, with or without the activation buffer. MMAs
- * add the units of a group. Then the zero point of the group is applied, and its scale multiplies
- * the sum. If a group extends over the runs of several warps, each warp adds and scales its own
- * units of the group. The sums and their order are those of the skinny variant
+ * add the units of a group. Then the zero point or minimum of the group is applied, and its scale
+ * multiplies the sum. If a group extends over the runs of several warps, each warp adds and scales
+ * its own units of the group. The sums and their order are those of the skinny variant
  * (linear/scaled_skinny.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
@@ -17,12 +17,12 @@
 /* The sums of one MMA's rows of activations for a row group. */
 struct scaled_sums {
     float group[4]; /* of the current group, without its scale */
-    float ones[4];  /* of a group of codes 1 */
+    float ones[4];  /* of the current group, if all its codes were 1 */
     float total;    /* of the finished groups, with their scales */
 };
 
-/* Applies the zero point and the scale to the sums of a group, adds them to the totals, and begins
- * a new group. */
+/* Applies the zero point or minimum and the scale to the sums of a group, adds the results to the
+ * totals, and begins a new group. */
 template <class F, int N>
 static __device__ __forceinline__ void end_group(scaled_sums *s, const group_scale &of)
 {
@@ -37,8 +37,8 @@ static __device__ __forceinline__ void end_group(scaled_sums *s, const group_sca
     }
 }
 
-/* store_sums for scaled weights: divides the sums by the powers of two of the codes and of the run.
- */
+/* store_sums for scaled weights: first divides the sums by the powers of two of the codes and of
+ * the run. */
 template <class F>
 static __device__ __forceinline__ void store_scaled(const machine &m, const input &in, float total,
                                                     int first, float *to)
@@ -73,12 +73,13 @@ static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block,
            offset % MGL_BLOCK_BYTES;
 }
 
-/* Reads the scale and the zero point of a group and a row, from the scales at block `scales`. */
+/* Reads the scale and the zero point or minimum of a group and a row, from the scales at block
+ * `scales`. `groups`: groups of a row. */
 template <class F>
 static __device__ __forceinline__ group_scale read_scale(const machine &m, u32 scales, int groups,
                                                          int group, int row)
 {
-    group_scale of = F::usual();
+    group_scale of = F::default_scale();
     if (F::ON_TAPE)
         of.scale = format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::scale_at(group, row)), 0);
     if (F::HAS_MINIMUMS)
@@ -112,7 +113,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
         const u32 scales = seg.block + g * (scale_blocks + seg.kblocks);
         const u32 codes = scales + scale_blocks;
         scaled_sums s[N] = {};
-        group_scale of = F::usual();
+        group_scale of = F::default_scale();
         int group = -1;
         for (int i = 0; i < blocks; i++) {
             const u32 block = codes + mgl_tape_place(p, m.warp, i);

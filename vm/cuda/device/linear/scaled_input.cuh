@@ -58,7 +58,7 @@ static __device__ __forceinline__ float read_mapped(const machine &m, const inpu
     float squares = 0.0f;
     for (int i = 0; i < CHUNK_COLUMNS; i++) {
         const bool real = n * CHUNK_COLUMNS + i < in.columns;
-        const int column = real ? in.columns_map[n * CHUNK_COLUMNS + i] : 0;
+        const int column = real ? in.column_map[n * CHUNK_COLUMNS + i] : 0;
         v[i] = real ? read_column(m, j, column) : 0.0f;
         if (in.g) {
             squares = fmaf(v[i], v[i], squares);
@@ -73,7 +73,7 @@ static __device__ __forceinline__ float read_mapped(const machine &m, const inpu
 static __device__ __forceinline__ float read_scaled(const machine &m, const input &in, int j, int n,
                                                     float *v)
 {
-    if (in.columns_map)
+    if (in.column_map)
         return read_mapped(m, in, j, n, v);
     const u64 policy = keep_policy();
     float squares = 0.0f;

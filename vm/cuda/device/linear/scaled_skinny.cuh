@@ -1,8 +1,9 @@
 /*
- * The skinny variant of products of scaled weights (linear/formats.cuh) for one row: decoding. As
- * in linear/skinny.cuh, sizes are compile-time constants, the run of the input stays in registers,
- * and the loads of many blocks are in flight at once. The input is flagged. The sums and their
- * order are those of the general variant (linear/scaled.cuh).
+ * Group-wise dequantized matrix-vector multiplication with warp-level split-K: the skinny variant
+ * of products of scaled weights (linear/formats.cuh), for one row of activations, as in decoding.
+ * As in linear/skinny.cuh, sizes are compile-time constants, the activations of a run stay in
+ * registers if they fit, and the loads of many blocks are in flight at once. The input is flagged.
+ * The sums and their order are those of the general variant (linear/scaled.cuh).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_SKINNY_CUH
 #define MGL_DEVICE_LINEAR_SCALED_SKINNY_CUH
@@ -14,9 +15,9 @@
 /* How a warp processes row groups of COLUMNS columns with format F. */
 template <class F, int COLUMNS> struct scaled_path {
     enum {
-        MOST_HELD = 32,      /* parts of a run whose activations stay in registers */
+        MOST_HELD = 32,      /* parts of a run, if its activations stay in registers */
         MOST_LOADED = 16,    /* blocks that a warp loads at once */
-        MOST_REGISTERS = 96, /* of a lane, for activations, blocks and scales */
+        MOST_REGISTERS = 96, /* registers of a lane for activations, blocks and scales */
         MOST_ROW_GROUPS = 4  /* row groups that a warp loads at once, if they have landed */
     };
     static constexpr int BLOCK = F::PARTS * MGL_PART_COLUMNS, KB = (COLUMNS + BLOCK - 1) / BLOCK;
@@ -37,8 +38,8 @@ template <class F, int COLUMNS> struct scaled_path {
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
                                     F::GROUP_UNITS % UNITS == 0;
-    /* a run is divided into steps of about equal size, each at most half a ring; smaller ones if
-     * the activations of a long run take the registers */
+    /* a run is divided into steps of about equal size, each at most half a ring; the steps are
+     * smaller if the activations of a long run take the registers */
     static constexpr int AT_ONCE =
         HOLD && PARTS > MOST_HELD / 2 ? MOST_LOADED / F::PARTS : MOST_LOADED;
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
@@ -59,8 +60,8 @@ template <class F, int COLUMNS> struct scaled_path {
 /* Position of a warp on the tape and in the partial-sum buffers, and constants of a task. */
 struct scaled_state {
     u32 block;      /* first block of the next row group, in the tape of the epoch */
-    int left;       /* row groups already stored in the current buffer */
-    float reducing; /* divides the sums of the run by its power of two */
+    int stored;     /* row groups already stored in the current buffer */
+    float reducing; /* reciprocal of the run's power of two; multiplies its sums */
     bool low;       /* the input is split into high and low parts */
     const uint2 *x; /* this lane's column of part 0 of the run in the activation buffer */
 };
@@ -68,8 +69,8 @@ struct scaled_state {
 /* ---- the input --------------------------------------------------------------------------------
  */
 
-/* The run of the only row: a lane has every 32nd word of 16 bytes, which has 8 columns if the row
- * has HALF the bits, else 4. */
+/* The run of the only row: a lane has every 32nd word of 16 bytes. A word has 8 columns if the row
+ * has 16-bit values (HALF), or 4 columns of f32. */
 template <class F, class W, bool HALF> struct scaled_run {
     enum { COLUMNS = HALF ? 8 : 4, WORDS = (W::PARTS * (MGL_PART_COLUMNS / COLUMNS) + 31) / 32 };
     float v[WORDS][COLUMNS];
@@ -80,7 +81,7 @@ template <class F, class W, bool HALF> struct scaled_run {
         return m.warp * W::PARTS * (MGL_PART_COLUMNS / COLUMNS) + m.lane;
     }
 
-    /* The end of the words that the run has. */
+    /* The number of the word after the last word of the run. */
     static __device__ __forceinline__ int end(const machine &m)
     {
         return min((m.warp + 1) * W::RUN, W::KB) * F::PARTS * (MGL_PART_COLUMNS / COLUMNS);
@@ -107,10 +108,10 @@ static __device__ __forceinline__ void poll_scaled(const machine &m, uint4 *word
     });
 }
 
-/* The sum of squares of this lane's word j, added to that of all its words, in the order of the
- * general variant, where a lane has every 32nd chunk of eight columns. With words of four columns,
- * even lanes begin the sum of a chunk and odd lanes complete it; words j and j + 1 belong to the
- * chunks of lanes 16 apart. */
+/* Adds the squares of this lane's word j to `sums`, in the order of the general variant, where a
+ * lane has every 32nd chunk of eight columns. If words have number columns, even lanes begin the
+ * sum of a chunk and odd lanes complete it. Words j and j + 1 then belong to chunks that two lanes
+ * of the general variant, 16 apart, have: each has its own element of `sums` (2). */
 template <bool HALF>
 static __device__ __forceinline__ void add_squares(const float *v, int j, float *sums)
 {
@@ -128,8 +129,8 @@ static __device__ __forceinline__ void add_squares(const float *v, int j, float 
 }
 
 /* Reads the run of a flagged row and multiplies it by the weights of the norm, if there is a norm.
- * meanwhile() runs while the loads are in flight. *squares: this lane's part of the sum of squares.
- */
+ * meanwhile() runs while the loads are in flight. *squares: this lane's part of the sum of squares
+ * before that multiplication. */
 template <class F, class W, bool NORM, bool HALF, class MEANWHILE>
 static __device__ __forceinline__ scaled_run<F, W, HALF>
 read_scaled_run(machine &m, const input &in, float *squares, const MEANWHILE &meanwhile)
@@ -181,7 +182,7 @@ read_scaled_run(machine &m, const input &in, float *squares, const MEANWHILE &me
     return run;
 }
 
-/* Same for the input of merge_add: merges the partials of each word. */
+/* The same for the input of merge_add: merges the partials of each word. */
 template <class F, class W, class MEANWHILE>
 static __device__ __forceinline__ scaled_run<F, W, false>
 merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
@@ -238,8 +239,9 @@ merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
     return run;
 }
 
-/* Multiplies the run by its power of two and stores it in the activation buffer, as f16 and with
- * low parts if the row is split. Returns what divides the sums of the run by this power. */
+/* Multiplies the run by its power of two and stores it in the activation buffer as f16, with low
+ * parts if the row is split. Returns the reciprocal of the power, which multiplies the sums of the
+ * run. */
 template <class F, class W, bool HALF>
 static __device__ __forceinline__ float store_run(const machine &m, const input &in,
                                                   const scaled_run<F, W, HALF> &run)
@@ -257,7 +259,8 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
 #pragma unroll
     for (int j = 0; j < row::WORDS * row::COLUMNS / 4; j++) {
         const int i = j / (row::COLUMNS / 4), k = j % (row::COLUMNS / 4);
-        const int four = (first + 32 * i) * (row::COLUMNS / 4) + k; /* number of these columns */
+        const int number =
+            (first + 32 * i) * (row::COLUMNS / 4) + k; /* these 4 columns in the row */
         float v[4], rest[8];
 #pragma unroll
         for (int l = 0; l < 4; l++)
@@ -267,7 +270,7 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
         const u32 low[2] = {pack_pair(DTYPE_F16, v[0] - rest[0], v[1] - rest[1]),
                             pack_pair(DTYPE_F16, v[2] - rest[2], v[3] - rest[3])};
         /* in a chunk, the even pairs come first, then the odd pairs */
-        u32 *to = (u32 *)activation_buffer() + four / 2 * 4 + (four & 1);
+        u32 *to = (u32 *)activation_buffer() + number / 2 * 4 + (number & 1);
         if (first + 32 * i < end) {
             to[0] = high[0];
             to[2] = high[1];
@@ -292,7 +295,8 @@ static __device__ __forceinline__ bool have_landed(machine &m, u32 end)
     return (int)(end - m.known) <= 0;
 }
 
-/* Loads blocks [FROM, FROM + N) of this warp's run in each of G row groups. They have landed. */
+/* Loads blocks [FROM, FROM + N) of this warp's run in each of G row groups to w (G, N). The blocks
+ * have landed. `blocks`: blocks of the run. */
 template <class W, int G, int FROM, int N>
 static __device__ __forceinline__ void load_codes(const machine &m, const scaled_state &st,
                                                   int blocks, uint4 (*w)[N])
@@ -310,8 +314,8 @@ static __device__ __forceinline__ void load_codes(const machine &m, const scaled
                                                                 MGL_BLOCK_BYTES));
 }
 
-/* Loads the scales of groups [FROM, FROM + N) of this warp's run in row group u of those that begin
- * at st.block. */
+/* Loads the scales of groups [from, from + N) of this warp's run to `to` (N). Row group u is
+ * counted from st.block. */
 template <class F, class W, int N>
 static __device__ __forceinline__ void load_scales(const machine &m, const scaled_state &st, int u,
                                                    int from, group_scale *to)
@@ -323,7 +327,7 @@ static __device__ __forceinline__ void load_scales(const machine &m, const scale
                               min(first + from + i, W::ROW_SCALES - 1), m.lane >> 2);
 }
 
-/* The activations of unit i of the run. */
+/* The activations of unit i of the run: from registers (`held`), or from the activation buffer. */
 template <class F, class W>
 static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scaled_state &st,
                                                     const uint2 *held, int i)
@@ -332,8 +336,9 @@ static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scal
     return F::in_unit(W::HOLD ? held[W::HOLD ? part : 0] : st.x[part * 8], i, m.lane);
 }
 
-/* Multiplies blocks [FROM, FROM + N) of G row groups by the run. c: the sums of the current group.
- * At the end of each group, adds its sum to the totals; ones: the sums of groups of codes 1. */
+/* Multiplies blocks [FROM, FROM + N) of G row groups by the run. c (G, 4): the sums of the current
+ * group. At the end of each group, adds its sum, with the zero point and scale of `of`, to total
+ * (G). ones (W::GROUPS): the sums that the groups would have if all codes were 1. */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
 add_codes(const machine &m, const scaled_state &st, const uint2 *held, const float *ones,
@@ -363,9 +368,9 @@ add_codes(const machine &m, const scaled_state &st, const uint2 *held, const flo
     }
 }
 
-/* Adds the blocks of one row group in steps, each when it has landed. Pages are freed as soon as
- * their blocks are in registers, but those of scales and the pages after them only after the row
- * group. */
+/* Adds the blocks of one row group in steps. Each step waits until its blocks have landed. Without
+ * scales on the tape, pages are freed as soon as their blocks are in registers. With scales on the
+ * tape, the caller frees the pages after the row group, because later steps read the scales. */
 template <class F, class W, int STEP = 0>
 static __device__ __forceinline__ void
 add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *ones, int blocks,
@@ -389,13 +394,14 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *on
         add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, c, total);
 }
 
-/* Writes the sums of G row groups to the current partial-sum buffer, as skinny.cuh does. */
+/* Writes the sums of G row groups to the current partial-sum buffer, like write_sums (skinny.cuh).
+ */
 template <class F, int G>
 static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st, float *total,
                                                     int each, bool last)
 {
     const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
-    float *to = own().partial + psum * PSUM + (m.warp * each + st.left) * MGL_ROW_GROUP;
+    float *to = own().partial + psum * PSUM + (m.warp * each + st.stored) * MGL_ROW_GROUP;
 #pragma unroll
     for (int u = 0; u < G; u++) {
         total[u] *= F::decoded_factor();
@@ -410,16 +416,16 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
         for (int u = 0; u < G; u++)
             to[u * MGL_ROW_GROUP + (m.lane >> 2)] = total[u];
     }
-    st.left += G;
-    const bool full = st.left == each || last;
+    st.stored += G;
+    const bool full = st.stored == each || last;
     __syncwarp();
     if (full && m.lane == 0)
         barrier_arrive(&own().psum_full[psum]);
     m.psums += full;
-    st.left = full ? 0 : st.left;
+    st.stored = full ? 0 : st.stored;
 }
 
-/* Computes the next G row groups of a segment, whose blocks have landed if G is above 1. */
+/* Computes the next G row groups of a segment. If G is above 1, their blocks have landed. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
                                                       const uint2 *held, const float *ones,
@@ -444,7 +450,7 @@ static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &
     write_totals<F, G>(m, st, total, each, last);
 }
 
-/* Runs the task in a warp without blocks: its sums and sums of squares are zeros. */
+/* Runs the task in a warp without blocks. Its sums and its sum of squares are zero. */
 static __device__ __forceinline__ void skip_scaled(machine &m, const input &in)
 {
     wait_start(m);
@@ -475,7 +481,7 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
         st.x = (const uint2 *)(activation_buffer() + (mine.low ? in.row_bytes : 0)) +
                (m.warp * W::PARTS * PART_CHUNKS + (m.lane & 3)) * 2 + mine.odd;
         st.low = in.low;
-        st.left = 0;
+        st.stored = 0;
         groups = segment(m, 0).groups;
     };
     float squares = 0.0f;
@@ -518,7 +524,7 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
     for (int i = 0;; groups = segment(m, i).groups) {
         for (; groups > 0;) {
             const u32 end = st.block + G * W::ROW_GROUP_BLOCKS;
-            if (G > 1 && min(groups, each - st.left) >= G &&
+            if (G > 1 && min(groups, each - st.stored) >= G &&
                 have_landed(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS)) {
                 groups -= G;
                 add_row_groups<F, W, G>(m, st, held, ones, blocks, each, groups == 0);
@@ -533,7 +539,8 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
     }
 }
 
-/* The same, if the variant supports the format and the columns; the host has checked that. */
+/* The same. Compiles nothing for a format and columns that the variant does not support: the host
+ * rejects the variant for these. */
 template <class F, int COLUMNS>
 static __device__ __forceinline__ void consume_if_aligned(machine &m, const input &in)
 {
