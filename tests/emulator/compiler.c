@@ -53,7 +53,7 @@ static const char *const flags[] = {"-x",
                                     "-shared",
                                     "-fno-strict-aliasing",
                                     "-fno-omit-frame-pointer",
-                                    "-fno-gnu-unique", /* so that a kernel can be unloaded */
+                                    "-fno-gnu-unique", /* dlclose unloads the kernel */
                                     "-ffp-contract=off",
                                     "-fsanitize=alignment,bounds",
                                     "-fsanitize-undefined-trap-on-error",
