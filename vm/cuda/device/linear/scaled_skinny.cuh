@@ -15,17 +15,16 @@
 /* How a warp processes row groups of COLUMNS columns with format F. */
 template <class F, int COLUMNS> struct scaled_path {
     enum {
-        MOST_HELD = 32,      /* parts of a run, if its activations stay in registers */
-        MOST_LOADED = 16,    /* blocks that a warp loads at once */
-        MOST_REGISTERS = 96, /* registers of a lane for activations, blocks and scales */
-        MOST_ROW_GROUPS = 4  /* row groups that a warp loads at once, if they have landed */
+        MOST_HELD = 72,       /* registers of a lane for the activations of a run */
+        MOST_REGISTERS = 104, /* registers of a lane for activations, blocks and scales */
+        MOST_LOADED = 16,     /* blocks that a warp loads at once */
+        MOST_ROW_GROUPS = 4   /* row groups that a warp loads at once, if they have landed */
     };
     static constexpr int BLOCK = F::PARTS * MGL_PART_COLUMNS, KB = (COLUMNS + BLOCK - 1) / BLOCK;
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS, PARTS = RUN * F::PARTS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* all warps with blocks have the same number of blocks */
     static constexpr bool FULL = P.of_last == RUN;
-    static constexpr bool HOLD = PARTS <= MOST_HELD;
     /* groups of a row with scales on the tape, and the blocks of these scales */
     static constexpr int ROW_SCALES = F::groups(COLUMNS), SCALE_BLOCKS = F::scale_blocks(COLUMNS);
     static constexpr int ROW_GROUP_BLOCKS = SCALE_BLOCKS + KB;
@@ -38,10 +37,17 @@ template <class F, int COLUMNS> struct scaled_path {
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
                                     F::GROUP_UNITS % UNITS == 0;
-    /* a run is divided into steps of about equal size, each at most half a ring; the steps are
-     * smaller if the activations of a long run take the registers */
-    static constexpr int AT_ONCE =
-        HOLD && PARTS > MOST_HELD / 2 ? MOST_LOADED / F::PARTS : MOST_LOADED;
+    /* Registers for the sums of groups of codes 1; whether the activations of the run stay in
+     * registers; registers for a block with its scales. */
+    static constexpr int ONES = F::HAS_OFFSET ? GROUPS : 0;
+    static constexpr bool HOLD = 2 * PARTS + ONES <= MOST_HELD;
+    static constexpr int SCALES = F::ON_TAPE ? (F::UNITS + GROUP - 1) / GROUP : 0;
+    static constexpr int BLOCK_REGISTERS =
+        4 + SCALES * (F::STORED_ZEROS || F::HAS_MINIMUMS ? 2 : 1);
+    /* blocks that registers have room for */
+    static constexpr int ROOM = (MOST_REGISTERS - ONES - (HOLD ? 2 * PARTS : 0)) / BLOCK_REGISTERS;
+    static constexpr int AT_ONCE = ROOM < 2 ? 2 : ROOM < MOST_LOADED ? ROOM : MOST_LOADED;
+    /* a run is divided into steps of about equal size, each at most half a ring */
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
     static constexpr int MOST = IN_HALF < AT_ONCE ? IN_HALF : AT_ONCE;
     static constexpr int STEPS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
@@ -50,9 +56,7 @@ template <class F, int COLUMNS> struct scaled_path {
     /* Whether `count` row groups can be loaded at once. */
     static constexpr bool fit(int count)
     {
-        const int registers = 2 * PARTS + count * (4 * RUN + (F::ON_TAPE ? GROUPS : 0));
-        return FULL && RUN * count <= AT_ONCE && registers <= MOST_REGISTERS &&
-               ROW_GROUP_BLOCKS * count <= HALF_RING;
+        return FULL && RUN * count <= AT_ONCE && ROW_GROUP_BLOCKS * count <= HALF_RING;
     }
     static constexpr int ROW_GROUPS = fit(MOST_ROW_GROUPS) ? MOST_ROW_GROUPS : fit(2) ? 2 : 1;
 };
