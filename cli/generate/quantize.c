@@ -219,7 +219,7 @@ static void print_text(const char *folder, const mgl_quantize_request *r,
     mgl_cli_printf("%-10s%s\n%-10s%s\n%-10s%s", "folder", folder, "method",
                    mgl_quantize_method_name(r->method), "layers", print_format(r->layers, layers));
     if (report->wide)
-        mgl_cli_printf("; int8 in %d matrices", report->wide);
+        mgl_cli_printf("; int8 in %d %s", report->wide, report->wide == 1 ? "matrix" : "matrices");
     mgl_cli_printf("\n%-10s%s%s\n", "head", print_format(r->head, head),
                    report->untied ? "; no longer tied to the embedding" : "");
     mgl_cli_printf("%-10s%d, %.3f bits a weight\n%-10s%" PRIu64 " of %" PRIu64 "\n", "matrices",
