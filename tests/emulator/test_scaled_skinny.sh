@@ -40,5 +40,12 @@ for flags in '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --group 128' '--b
     [ "$flags" = '--bits 8' ] || { rm -rf "$scratch/q" && continue; }
     score "$scratch/2.mls"
     cmp "$scratch/1.mls.json" "$scratch/2.mls.json" || fail "$flags: skinny and by_rows differ"
+    # A row group of down_proj has more blocks than this ring has room for.
+    echo '{"schema":"megalith.config/1","warps":2,"page_bytes":2048,"ring_pages":2}' >"$scratch/small.json"
+    "$megalith" lower "$scratch/q" --target sm_90a:4 --dtype bf16 --rows 1 --capacity 64 --config "$scratch/small.json" \
+        -o "$scratch/small.mls" 2>"$scratch/err" || fail "not lowered"
+    grep -q 'linear_add\.skinny' "$scratch/small.mls" || fail "$flags: nothing is skinny with a small ring"
+    score "$scratch/small.mls"
+    cmp "$scratch/1.mls.json" "$scratch/small.mls.json" || fail "$flags: a small ring gives other bits"
     rm -rf "$scratch/q"
 done

@@ -305,15 +305,16 @@ template <class W, int G, int FROM, int N>
 static __device__ __forceinline__ void load_codes(const machine &m, const scaled_state &st,
                                                   int blocks, uint4 (*w)[N])
 {
+    constexpr int START = mgl_tape_place(W::P, 0, FROM);
     const u32 at =
-        ring_spot(m, st.block + W::SCALE_BLOCKS + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
+        ring_spot(m, st.block + W::SCALE_BLOCKS + START + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
 #pragma unroll
     for (int u = 0; u < G; u++)
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (W::FULL || FROM + i < blocks)
                 w[u][i] = *(const uint4 *)(ring_memory() +
-                                           within_ring(at + (u * W::ROW_GROUP_BLOCKS +
+                                           within_ring(at + (u * W::ROW_GROUP_BLOCKS - START +
                                                              mgl_tape_place(W::P, 0, FROM + i)) *
                                                                 MGL_BLOCK_BYTES));
 }
