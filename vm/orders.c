@@ -30,12 +30,19 @@ mgl_status mgl_order_check(const mgl_program *program, int buffer, const int32_t
 /* Reads the column map of a buffer, and checks it. Release *out with mgl_free. */
 static mgl_status read_order(const mgl_weights *weights, int buffer, int32_t **out, mgl_error *err)
 {
-    const int part = weights->program->queue_count + buffer;
+    const mgl_program *program = weights->program;
+    const mgl_buffer *b = &program->buffers[buffer];
+    const int part = program->queue_count + buffer;
+    if (weights->sizes[part] != (size_t)program->tensors[b->tensor].cols * sizeof **out)
+        return mgl_fail(err, MGL_BAD_INPUT, b->name,
+                        "the column map does not have one i32 for each column of %s; lower the "
+                        "model again",
+                        program->tensors[b->tensor].checkpoint);
     *out = mgl_alloc_zero(weights->sizes[part], 1);
     if (!*out)
         return mgl_fail_memory(err, weights->sizes[part]);
     mgl_status status = mgl_weights_write(weights, part, *out, NULL, err);
-    return status ? status : mgl_order_check(weights->program, buffer, *out, err);
+    return status ? status : mgl_order_check(program, buffer, *out, err);
 }
 
 /* Whether two tensors have the same column map, or none. */

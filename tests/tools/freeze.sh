@@ -23,7 +23,7 @@ list() {
         instructions/*/*.c instructions/*/*.h schedule/unpack.{c,h} \
         eval/reference.{c,h} eval/cuda/reference.cuh
     # what stands between a program and its weights, poison and guards
-    printf '%s\n' vm/overlap.{c,h} vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
+    printf '%s\n' vm/overlap.{c,h} vm/orders.c vm/weights.{c,h} vm/poison.c vm/cuda/{exchange,poison}.c \
         base/weight_format.{c,h} base/weight_codes.def schedule/formats.{c,h}
     # who looks whether a candidate is correct, and takes its times
     printf '%s\n' eval/paired_bench.{c,h} eval/paired_bench_{cpu,cuda}.c autotune/runner/compare.{c,h} autotune/candidates/gate.{c,h} autotune/candidates/subject.c \
