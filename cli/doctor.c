@@ -223,6 +223,16 @@ static void put_sandbox(mgl_json_out *out)
     mgl_json_out_close_object(out);
 }
 
+static void put_openblas(mgl_json_out *out, const libraries *found)
+{
+    const bool has = found->openblas[0] != '\0';
+    mgl_json_out_object(out, "openblas");
+    mgl_json_out_bool(out, "found", has);
+    mgl_json_out_string(out, "version", has ? found->openblas : NULL);
+    mgl_json_out_string(out, "reason", has ? NULL : found->no_openblas.message);
+    mgl_json_out_close_object(out);
+}
+
 static void print_json(const libraries *found, const mgl_cuda_probe *probe)
 {
     mgl_json_out out = {0};
@@ -240,10 +250,8 @@ static void print_json(const libraries *found, const mgl_cuda_probe *probe)
     mgl_json_out_string(&out, "pcre2", found->pcre2);
     mgl_json_out_string(&out, "utf8proc", found->utf8proc);
     mgl_json_out_bool(&out, "libedit", mgl_libedit_find() != NULL);
-    mgl_json_out_string(&out, "openblas", found->openblas[0] ? found->openblas : NULL);
-    mgl_json_out_string(&out, "openblas_reason",
-                        found->openblas[0] ? NULL : found->no_openblas.message);
     mgl_json_out_close_object(&out);
+    put_openblas(&out, found);
     put_limits(&out);
     put_frozen(&out);
     put_sandbox(&out);
