@@ -526,6 +526,49 @@ mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t
     return mgl_map_read(file->map, file->data + t->offset + offset, length, to, err);
 }
 
+/* Copies bytes in [offset, end) of a tensor with `work`, whose argument is `user`, under a guard.
+ */
+static mgl_status copy_guarded(const mgl_safetensors *files, const mgl_stored_tensor *t,
+                               mgl_guarded_fn *work, void *user, size_t offset, size_t end,
+                               mgl_error *err)
+{
+    const mgl_map *map = files->files[t->file].map;
+    const size_t start = files->files[t->file].data + t->offset;
+    if (mgl_file_denied())
+        return mgl_fail_errno(err, mgl_map_path(map), "cannot be read");
+    const bool copied = mgl_map_guard(work, user);
+    mgl_status status = mgl_map_check(map, start + end, err);
+    if (status || copied)
+        return status;
+    return mgl_fail(err, MGL_SYSTEM, mgl_map_path(map),
+                    "the disk could not deliver %zu bytes at offset %zu", end - offset,
+                    start + offset);
+}
+
+/* Checks that `count` pieces of `length` bytes are inside the tensor and its file. */
+static mgl_status check_pieces(const mgl_safetensors *files, const mgl_stored_tensor *t,
+                               size_t offset, size_t length, size_t stride, size_t count,
+                               size_t *end, mgl_error *err)
+{
+    if (!files->file_count)
+        return mgl_fail(err, MGL_USAGE, t->name, "the tensors were listed without their bytes");
+    const mgl_stored_file *file = &files->files[t->file];
+    if (!mgl_mul(stride, count - 1, end) || !mgl_add(*end, offset, end) ||
+        !mgl_add(*end, length, end) || *end > t->bytes ||
+        file->data + t->offset + *end > mgl_map_size(file->map))
+        return mgl_fail(err, MGL_BAD_INPUT, t->name,
+                        "%zu pieces of %zu bytes from offset %zu are outside the tensor of %zu "
+                        "bytes",
+                        count, length, offset, t->bytes);
+    return MGL_OK;
+}
+
+static const char *bytes_of(const mgl_safetensors *files, const mgl_stored_tensor *t)
+{
+    const mgl_stored_file *file = &files->files[t->file];
+    return (const char *)mgl_map_bytes(file->map) + file->data + t->offset;
+}
+
 /* The argument of copy_pieces. */
 typedef struct pieces {
     const char *from;
@@ -545,27 +588,60 @@ mgl_status mgl_safetensors_read_strided(const mgl_safetensors *files, int tensor
                                         mgl_error *err)
 {
     const mgl_stored_tensor *t = &files->tensors.items[tensor];
-    size_t last, end;
+    size_t end;
     if (length == stride || count <= 1)
         return mgl_safetensors_read(files, tensor, offset, length * count, to, err);
-    if (!files->file_count)
-        return mgl_fail(err, MGL_USAGE, t->name, "the tensors were listed without their bytes");
-    const mgl_map *map = files->files[t->file].map;
-    const size_t start = files->files[t->file].data + t->offset;
-    if (!mgl_mul(stride, count - 1, &last) || !mgl_add(last, offset, &last) ||
-        !mgl_add(last, length, &end) || end > t->bytes || start + end > mgl_map_size(map))
-        return mgl_fail(err, MGL_BAD_INPUT, t->name,
-                        "%zu pieces of %zu bytes from offset %zu are outside the tensor of %zu "
-                        "bytes",
-                        count, length, offset, t->bytes);
-    if (mgl_file_denied())
-        return mgl_fail_errno(err, mgl_map_path(map), "cannot be read");
-    pieces p = {(const char *)mgl_map_bytes(map) + start + offset, to, length, stride, count};
-    const bool copied = mgl_map_guard(copy_pieces, &p);
-    mgl_status status = mgl_map_check(map, start + end, err);
-    if (status || copied)
+    mgl_status status = check_pieces(files, t, offset, length, stride, count, &end, err);
+    if (status)
         return status;
-    return mgl_fail(err, MGL_SYSTEM, mgl_map_path(map),
-                    "the disk could not deliver %zu bytes at offset %zu", end - offset,
-                    start + offset);
+    pieces p = {bytes_of(files, t) + offset, to, length, stride, count};
+    return copy_guarded(files, t, copy_pieces, &p, offset, end, err);
+}
+
+/* The argument of copy_picks. */
+typedef struct pick_copy {
+    const char *from;
+    char *to;
+    const mgl_picks *picks;
+} pick_copy;
+
+/* The picks of a piece lie on cache lines of their own, so the lines of a later piece are
+ * prefetched. */
+static void copy_picks(void *user)
+{
+    enum { AHEAD = 2 };
+    const pick_copy *c = user;
+    const mgl_picks *p = c->picks;
+    for (size_t i = 0; i < p->count; i++) {
+        const char *from = c->from + i * p->stride;
+        const char *next = from + (i + AHEAD < p->count ? AHEAD * p->stride : 0);
+        char *to = c->to + i * p->picks * p->size;
+        if (p->size == 4)
+            for (size_t j = 0; j < p->picks; j++) {
+                __builtin_prefetch(next + 4 * (size_t)p->places[j]);
+                memcpy(to + 4 * j, from + 4 * (size_t)p->places[j], 4);
+            }
+        else
+            for (size_t j = 0; j < p->picks; j++) {
+                __builtin_prefetch(next + 2 * (size_t)p->places[j]);
+                memcpy(to + 2 * j, from + 2 * (size_t)p->places[j], 2);
+            }
+    }
+}
+
+mgl_status mgl_safetensors_pick(const mgl_safetensors *files, int tensor, const mgl_picks *picks,
+                                void *to, mgl_error *err)
+{
+    const mgl_stored_tensor *t = &files->tensors.items[tensor];
+    size_t last = 0, end;
+    for (size_t i = 0; i < picks->picks; i++)
+        last = (size_t)picks->places[i] > last ? (size_t)picks->places[i] : last;
+    if (!picks->count || !picks->picks)
+        return MGL_OK;
+    mgl_status status = check_pieces(files, t, picks->offset, (last + 1) * picks->size,
+                                     picks->stride, picks->count, &end, err);
+    if (status)
+        return status;
+    pick_copy c = {bytes_of(files, t) + picks->offset, to, picks};
+    return copy_guarded(files, t, copy_picks, &c, picks->offset, end, err);
 }

@@ -80,4 +80,15 @@ mgl_status mgl_safetensors_read_strided(const mgl_safetensors *files, int tensor
                                         size_t length, size_t stride, size_t count, void *to,
                                         mgl_error *err);
 
+/* Picks of elements of a tensor: `count` pieces, `stride` bytes apart from byte `offset` on, of
+ * which elements places[0], places[1], ... (picks), of `size` bytes (2 or 4), are copied. */
+typedef struct mgl_picks {
+    size_t offset, size, stride, count, picks;
+    const int32_t *places; /* not negative */
+} mgl_picks;
+
+/* Copies the picks of piece 0, then of piece 1, and so on. Thread safe. */
+mgl_status mgl_safetensors_pick(const mgl_safetensors *files, int tensor, const mgl_picks *picks,
+                                void *to, mgl_error *err);
+
 #endif

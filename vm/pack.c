@@ -21,9 +21,9 @@
 #include "base/assert.h"
 #include "base/memory.h"
 
-enum {
-    STAGE_BYTES = 256 << 10 /* read at once, as f32 */
-};
+/* Weights that are read at once: of unscaled tensors, and of scaled ones. Layouts of checkpoints
+ * that are packed across rows need many rows for whole cache lines. */
+enum { STAGE_WEIGHTS = 64 << 10, STAGE_CODES = 1 << 20 };
 
 int64_t mgl_buffer_elements(const mgl_buffer *buffer)
 {
@@ -85,15 +85,18 @@ struct stage {
     int64_t rows; /* a multiple of the row group */
 };
 
-static mgl_status stage_open(struct stage *stage, int64_t cols, mgl_error *err)
+/* `most`: the rows that are needed. */
+static mgl_status stage_open(struct stage *stage, const mgl_program_tensor *tensor, int64_t most,
+                             mgl_error *err)
 {
+    const bool scaled = mgl_weight_format_is_scaled(tensor->format);
+    const int64_t rows = (scaled ? STAGE_CODES : STAGE_WEIGHTS) / (tensor->cols + 1);
+    const int64_t groups = ((rows < most ? rows : most) + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
     size_t bytes = 0;
+    stage->rows = (groups ? groups : 1) * MGL_ROW_GROUP;
     /* one more column: a row with one group has a scale and a zero point or a minimum */
-    if (!mgl_mul((size_t)cols + 1, MGL_ROW_GROUP * sizeof(float), &bytes))
+    if (!mgl_mul((size_t)tensor->cols + 1, (size_t)stage->rows * sizeof(float), &bytes))
         return mgl_fail_memory(err, SIZE_MAX);
-    size_t groups = bytes && bytes < STAGE_BYTES ? STAGE_BYTES / bytes : 1;
-    stage->rows = (int64_t)groups * MGL_ROW_GROUP;
-    bytes *= groups;
     stage->raw = mgl_alloc(bytes);
     stage->converted = mgl_alloc(bytes);
     return stage->raw && stage->converted ? MGL_OK : mgl_fail_memory(err, 2 * bytes);
@@ -279,7 +282,7 @@ static mgl_status pack_factors(const mgl_program *program, const mgl_graph *grap
     if (status)
         return status;
     struct stage stage = {0};
-    status = stage_open(&stage, t->cols, err);
+    status = stage_open(&stage, t, hi - lo, err);
     for (int64_t row = lo; !status && row < hi; row += stage.rows) {
         const int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
         mgl_quantized_rows rows;
@@ -351,7 +354,7 @@ mgl_status mgl_pack_rows(const mgl_program *program, const mgl_graph *graph,
     int count = segment->layout == MGL_LAYOUT_G8X2 ? 2 : 1;
     MGL_ASSERT(lo >= segment->row_lo && lo < hi && hi <= segment->row_hi);
     MGL_ASSERT((lo - segment->row_lo) % MGL_ROW_GROUP == 0);
-    mgl_status status = stage_open(&stage, program->tensors[segment->tensor].cols, err);
+    mgl_status status = stage_open(&stage, &program->tensors[segment->tensor], hi - lo, err);
     for (int which = 0; which < count && !status; which++)
         status = pack_tensor(program, graph, segment, which, lo, hi, &stage, to, err);
     stage_close(&stage);
@@ -373,7 +376,7 @@ static mgl_status pack_table(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail(err, MGL_BAD_INPUT, buffer->name,
                         "the buffer and its tensor %s differ in shape", t->name);
     struct stage stage = {0};
-    status = stage_open(&stage, t->cols, err);
+    status = stage_open(&stage, t, hi - lo, err);
     for (int64_t row = lo; !status && row < hi; row += stage.rows) {
         int64_t count = hi - row < stage.rows ? hi - row : stage.rows;
         const char *rows; /* in the tensor's format, so that each copy of a weight is rounded the

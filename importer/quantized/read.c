@@ -1,7 +1,8 @@
 /*
  * Reads rows of quantized matrices. See read.h. Rows are read in runs of stored rows that follow
  * one another. A run of a layout that is packed across rows is a strip of the stored tensor: one
- * piece of each of its rows. The strip is copied first, then transposed (unpack.h).
+ * piece of each of its rows. The strip is copied first, then transposed (unpack.h). The rows of a
+ * run of GPTQ may also be in any order (m->view.order): elements are picked from each piece.
  */
 #include "importer/quantized/read.h"
 
@@ -14,6 +15,17 @@
 
 /* Codes of one run: a strip stays in the cache of a core. */
 enum { RUN_CODES = 1 << 20, NUMBERS_RUN = 1 << 18, PART_COLUMNS = 256 };
+
+/* Stored rows: `count` rows from `row`, or rows `row` + places[i]. */
+typedef struct run {
+    int64_t row, count;
+    const int32_t *places; /* (count), not owned; NULL: the rows follow one another */
+} run;
+
+static int64_t stored_row(const run *r, int64_t i)
+{
+    return r->row + (r->places ? r->places[i] : i);
+}
 
 static int bits_of(const mgl_quantized *m)
 {
@@ -55,33 +67,50 @@ static mgl_status read_awq(const mgl_safetensors *files, const mgl_quantized *m,
     return status;
 }
 
-/* Reads the words of a run into `words`, and unpacks them. */
-static mgl_status read_words(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                             int64_t count, uint32_t *words, uint8_t *to, mgl_error *err)
+/* Copies a run of a tensor that is packed across rows: `pieces` pieces, in which an element of
+ * `size` bytes belongs to each of `total` rows. */
+static mgl_status copy_strip(const mgl_safetensors *files, int tensor, size_t size, int64_t total,
+                             int64_t pieces, const run *r, void *to, mgl_error *err)
 {
-    const size_t columns = (size_t)m->columns, total = (size_t)m->view.total;
-    const size_t first = (size_t)row, bits = (size_t)bits_of(m);
+    const size_t offset = (size_t)r->row * size, stride = (size_t)total * size;
+    const size_t count = (size_t)r->count;
+    if (!r->places)
+        return mgl_safetensors_read_strided(files, tensor, offset, count * size, stride,
+                                            (size_t)pieces, to, err);
+    const mgl_picks picks = {offset, size, stride, (size_t)pieces, count, r->places};
+    return mgl_safetensors_pick(files, tensor, &picks, to, err);
+}
+
+/* Reads the words of a run into `words`, and unpacks them. */
+static mgl_status read_words(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                             uint32_t *words, uint8_t *to, mgl_error *err)
+{
+    const size_t columns = (size_t)m->columns, first = (size_t)r->row;
+    const int bits = bits_of(m);
     mgl_status status;
     if (m->packing == MGL_CODES_NIBBLES) {
         status = mgl_safetensors_read(files, m->codes, first * columns / 2,
-                                      (size_t)count * columns / 2, words, err);
+                                      (size_t)r->count * columns / 2, words, err);
         if (!status)
-            mgl_unpack_nibbles((const uint8_t *)words, count * m->columns, to);
+            mgl_unpack_nibbles((const uint8_t *)words, r->count * m->columns, to);
     } else if (m->packing == MGL_CODES_GPTQ) {
-        status = mgl_safetensors_read_strided(files, m->codes, first * 4, (size_t)count * 4,
-                                              total * 4, columns * bits / 32, words, err);
-        if (!status)
-            mgl_unpack_gptq(words, (int)bits, count, m->columns, to);
+        status =
+            copy_strip(files, m->codes, 4, m->view.total, m->columns * bits / 32, r, words, err);
+        if (!status && m->order)
+            mgl_unpack_gptq_sorted(words, bits, r->count, m->columns, m->order,
+                                   (uint8_t *)words + r->count * m->columns, to);
+        else if (!status)
+            mgl_unpack_gptq(words, bits, r->count, m->columns, to);
     } else {
-        status = read_awq(files, m, row, count, words, to, err);
+        status = read_awq(files, m, r->row, r->count, words, to, err);
     }
     return status;
 }
 
-static mgl_status check_codes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                              int64_t count, const uint8_t *codes, mgl_error *err)
+static mgl_status check_codes(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                              const uint8_t *codes, mgl_error *err)
 {
-    const int64_t all = count * m->columns;
+    const int64_t all = r->count * m->columns;
     unsigned bad = 0;
     for (int64_t i = 0; i < all; i++)
         bad |= (codes[i] & 0x7F) == 0x7F;
@@ -90,25 +119,24 @@ static mgl_status check_codes(const mgl_safetensors *files, const mgl_quantized 
             return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->codes),
                             "the weight of row %" PRId64 ", column %" PRId64
                             " is NaN; download the model again or use another checkpoint",
-                            row + i / m->columns, i % m->columns);
+                            stored_row(r, i / m->columns), i % m->columns);
     return MGL_OK;
 }
 
-static mgl_status read_run_codes(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                                 int64_t count, uint8_t *to, mgl_error *err)
+static mgl_status read_run_codes(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                                 uint8_t *to, mgl_error *err)
 {
     if (m->packing == MGL_CODES_BYTES) {
-        mgl_status status = read_bytes(files, m, row, count, to, err);
-        return status || m->format.code != MGL_CODE_E4M3
-                   ? status
-                   : check_codes(files, m, row, count, to, err);
+        mgl_status status = read_bytes(files, m, r->row, r->count, to, err);
+        return status || m->format.code != MGL_CODE_E4M3 ? status
+                                                         : check_codes(files, m, r, to, err);
     }
-    /* AWQ: up to 14 rows more than needed, since words cover 8 rows. */
-    const size_t bytes = (size_t)(count + 14) * (size_t)m->columns;
+    /* AWQ: up to 14 rows more than needed, since words cover 8 rows. GPTQ: a tile of 8 rows. */
+    const size_t bytes = (size_t)(r->count + 14) * (size_t)m->columns;
     uint32_t *words = mgl_alloc(bytes);
     if (!words)
         return mgl_fail_memory(err, bytes);
-    mgl_status status = read_words(files, m, row, count, words, to, err);
+    mgl_status status = read_words(files, m, r, words, to, err);
     mgl_free(words);
     return status;
 }
@@ -131,27 +159,24 @@ static void convert_scales(const mgl_quantized *m, const void *raw, size_t count
 }
 
 /* Reads the scales of a run into `raw`, and from there to (count, groups). */
-static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                                  int64_t count, char *raw, float *scales, float *to,
-                                  mgl_error *err)
+static mgl_status read_raw_scales(const mgl_safetensors *files, const mgl_quantized *m,
+                                  const run *r, char *raw, float *scales, float *to, mgl_error *err)
 {
-    const size_t size = scale_size(m), groups = (size_t)m->groups;
-    const size_t first = (size_t)(row / m->scale_rows);
-    const size_t rows = (size_t)((row + count - 1) / m->scale_rows) - first + 1;
-    mgl_status status = m->scales_by_group
-                            ? mgl_safetensors_read_strided(
-                                  files, m->scales, (size_t)row * size, (size_t)count * size,
-                                  (size_t)m->view.total * size, groups, raw, err)
-                            : mgl_safetensors_read(files, m->scales, first * groups * size,
-                                                   rows * groups * size, raw, err);
+    const size_t size = scale_size(m), groups = (size_t)m->groups, count = (size_t)r->count;
+    const size_t first = (size_t)(r->row / m->scale_rows);
+    const size_t rows = (size_t)((r->row + r->count - 1) / m->scale_rows) - first + 1;
+    mgl_status status =
+        m->scales_by_group
+            ? copy_strip(files, m->scales, size, m->view.total, m->groups, r, raw, err)
+            : mgl_safetensors_read(files, m->scales, first * groups * size, rows * groups * size,
+                                   raw, err);
     if (status)
         return status;
-    convert_scales(m, raw, rows * groups, scales);
-    for (size_t r = 0; r < (size_t)count; r++) {
-        const size_t from = (size_t)(row + (int64_t)r) / (size_t)m->scale_rows - first;
+    convert_scales(m, raw, (m->scales_by_group ? count : rows) * groups, scales);
+    for (size_t i = 0; i < count; i++) {
+        const size_t from = ((size_t)r->row + i) / (size_t)m->scale_rows - first;
         for (size_t g = 0; g < groups; g++)
-            to[r * groups + g] =
-                scales[m->scales_by_group ? g * (size_t)count + r : from * groups + g];
+            to[i * groups + g] = scales[m->scales_by_group ? g * count + i : from * groups + g];
     }
     return MGL_OK;
 }
@@ -166,16 +191,15 @@ static int64_t first_column(const mgl_quantized *m, int64_t group)
 /* Rejects scales, or minimums, that make a weight infinite or NaN. The largest code is 448, of
  * e4m3. */
 static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized *m,
-                               const char *what, int64_t row, int64_t count, const float *scales,
-                               mgl_error *err)
+                               const char *what, const run *r, const float *scales, mgl_error *err)
 {
     const float most = 448;
-    for (int64_t i = 0; i < count * m->groups; i++)
+    for (int64_t i = 0; i < r->count * m->groups; i++)
         if (!isfinite(scales[i] * most))
             return mgl_fail(err, MGL_BAD_INPUT, name_of(files, m->scales),
                             "the %s of row %" PRId64 ", group %" PRId64 " (from column %" PRId64
                             ") is %s; download the model again or use another checkpoint",
-                            what, row + i / m->groups, i % m->groups,
+                            what, stored_row(r, i / m->groups), i % m->groups,
                             first_column(m, i % m->groups),
                             isnan(scales[i])   ? "NaN"
                             : isinf(scales[i]) ? "infinite"
@@ -183,47 +207,69 @@ static mgl_status check_scales(const mgl_safetensors *files, const mgl_quantized
     return MGL_OK;
 }
 
-static mgl_status read_run_scales(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                                  int64_t count, float *to, mgl_error *err)
+static mgl_status read_run_scales(const mgl_safetensors *files, const mgl_quantized *m,
+                                  const run *r, float *to, mgl_error *err)
 {
-    const size_t all = (size_t)count * (size_t)m->groups, bytes = all * 2 * sizeof(float);
+    const size_t all = (size_t)r->count * (size_t)m->groups, bytes = all * 2 * sizeof(float);
     float *raw = mgl_alloc(bytes);
     if (!raw)
         return mgl_fail_memory(err, bytes);
-    mgl_status status = read_raw_scales(files, m, row, count, (char *)raw, raw + all, to, err);
+    mgl_status status = read_raw_scales(files, m, r, (char *)raw, raw + all, to, err);
     mgl_free(raw);
-    return status ? status : check_scales(files, m, "scale", row, count, to, err);
+    return status ? status : check_scales(files, m, "scale", r, to, err);
 }
 
 /* ---- zero points ----------------------------------------------------------------------------- */
 
-/* The words of zero points of stored rows [row, row + count): `first` and `width` count words along
- * N. */
-static mgl_status read_zero_words(const mgl_safetensors *files, const mgl_quantized *m,
-                                  size_t first, size_t width, uint32_t *words, mgl_error *err)
+/* The words of the zero points of a run. */
+typedef struct zero_words {
+    size_t first, width; /* `width` words along N from word `first`, of each group */
+    int32_t *places;     /* owned (count); NULL, or the word of each row, counted from `first`: the
+                            words hold one row each */
+    uint32_t *words;     /* owned (width, groups), or of GPTQ and AWQ (groups, width) */
+} zero_words;
+
+static mgl_status open_zero_words(const mgl_quantized *m, const run *r, zero_words *out,
+                                  mgl_error *err)
 {
-    const size_t groups = (size_t)m->groups;
-    if (m->zero_packing == MGL_ZEROS_ROWS)
-        return mgl_safetensors_read(files, m->zeros, first * groups * 4, width * groups * 4, words,
-                                    err);
-    return mgl_safetensors_read_strided(files, m->zeros, first * 4, width * 4,
-                                        (size_t)m->view.total * (size_t)bits_of(m) / 32 * 4, groups,
-                                        words, err);
+    const int64_t fields = 32 / bits_of(m), first = r->row / fields;
+    const int64_t width = r->places ? r->count : (r->row + r->count + fields - 1) / fields - first;
+    const size_t bytes = (size_t)(width * m->groups) * 4;
+    *out = (zero_words){.first = (size_t)first, .width = (size_t)width};
+    out->words = mgl_alloc(bytes);
+    out->places = r->places ? mgl_alloc((size_t)width * sizeof *out->places) : NULL;
+    if (!out->words || (r->places && !out->places))
+        return mgl_fail_memory(err, bytes);
+    for (int64_t i = 0; r->places && i < width; i++)
+        out->places[i] = (int32_t)(stored_row(r, i) / fields - first);
+    return MGL_OK;
 }
 
-static void unpack_zeros(const mgl_quantized *m, const uint32_t *words, size_t first, size_t width,
-                         int64_t row, int64_t count, uint8_t *to)
+static mgl_status read_zero_words(const mgl_safetensors *files, const mgl_quantized *m,
+                                  const zero_words *z, mgl_error *err)
+{
+    const size_t groups = (size_t)m->groups;
+    const run words = {(int64_t)z->first, (int64_t)z->width, z->places};
+    if (m->zero_packing == MGL_ZEROS_ROWS)
+        return mgl_safetensors_read(files, m->zeros, z->first * groups * 4, z->width * groups * 4,
+                                    z->words, err);
+    return copy_strip(files, m->zeros, 4, m->view.total * bits_of(m) / 32, m->groups, &words,
+                      z->words, err);
+}
+
+static void unpack_zeros(const mgl_quantized *m, const zero_words *z, const run *r, uint8_t *to)
 {
     const int bits = bits_of(m), fields = 32 / bits;
     const size_t groups = (size_t)m->groups;
-    for (int64_t r = 0; r < count; r++) {
-        const size_t word = (size_t)((row + r) / fields) - first;
-        const int at = (int)((row + r) % fields);
+    for (int64_t i = 0; i < r->count; i++) {
+        const int64_t row = stored_row(r, i);
+        const size_t word = z->places ? (size_t)i : (size_t)(row / fields) - z->first;
+        const int at = (int)(row % fields);
         const int shift = bits * (m->zero_packing == MGL_ZEROS_AWQ ? mgl_awq_field(at) : at);
         for (size_t g = 0; g < groups; g++) {
-            const uint32_t w = m->zero_packing == MGL_ZEROS_ROWS ? words[word * groups + g]
-                                                                 : words[g * width + word];
-            to[(size_t)r * groups + g] = (uint8_t)(w >> shift & ((1u << bits) - 1));
+            const uint32_t w = m->zero_packing == MGL_ZEROS_ROWS ? z->words[word * groups + g]
+                                                                 : z->words[g * z->width + word];
+            to[(size_t)i * groups + g] = (uint8_t)(w >> shift & ((1u << bits) - 1));
         }
     }
 }
@@ -244,30 +290,34 @@ static mgl_status read_zero_bytes(const mgl_safetensors *files, const mgl_quanti
     return status;
 }
 
-mgl_status mgl_quantized_read_zeros(const mgl_safetensors *files, const mgl_quantized *m,
-                                    int64_t row, int64_t count, uint8_t *to, mgl_error *err)
+static mgl_status read_zeros(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                             uint8_t *to, mgl_error *err)
 {
-    const size_t fields = 32 / (size_t)bits_of(m);
-    const size_t first = (size_t)row / fields;
-    const size_t width = ((size_t)(row + count) + fields - 1) / fields - first;
+    zero_words z;
     if (m->zero_packing == MGL_ZEROS_BYTES)
-        return read_zero_bytes(files, m, row, count, to, err);
-    uint32_t *words = mgl_alloc(width * (size_t)m->groups * 4);
-    if (!words)
-        return mgl_fail_memory(err, width * (size_t)m->groups * 4);
-    mgl_status status = read_zero_words(files, m, first, width, words, err);
+        return read_zero_bytes(files, m, r->row, r->count, to, err);
+    mgl_status status = open_zero_words(m, r, &z, err);
     if (!status)
-        unpack_zeros(m, words, first, width, row, count, to);
-    mgl_free(words);
+        status = read_zero_words(files, m, &z, err);
+    if (!status)
+        unpack_zeros(m, &z, r, to);
+    mgl_free(z.words);
+    mgl_free(z.places);
     return status;
 }
 
-static mgl_status read_run_zeros(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                                 int64_t count, uint8_t *to, mgl_error *err)
+mgl_status mgl_quantized_read_zeros(const mgl_safetensors *files, const mgl_quantized *m,
+                                    int64_t row, int64_t count, uint8_t *to, mgl_error *err)
+{
+    return read_zeros(files, m, &(run){row, count, NULL}, to, err);
+}
+
+static mgl_status read_run_zeros(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                                 uint8_t *to, mgl_error *err)
 {
     const unsigned mask = (1u << bits_of(m)) - 1;
-    mgl_status status = mgl_quantized_read_zeros(files, m, row, count, to, err);
-    for (int64_t i = 0; i < count * m->groups && !status; i++)
+    mgl_status status = read_zeros(files, m, r, to, err);
+    for (int64_t i = 0; i < r->count * m->groups && !status; i++)
         to[i] = (uint8_t)((to[i] + (unsigned)m->zero_add) & mask);
     return status;
 }
@@ -275,11 +325,11 @@ static mgl_status read_run_zeros(const mgl_safetensors *files, const mgl_quantiz
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 /* Reads and unpacks blocks, a part of the rows at a time. */
-static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                              int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                              const mgl_quantized_rows *to, mgl_error *err)
 {
     const mgl_gguf_blocks *blocks = m->blocks;
-    const int64_t width = m->columns / blocks->weights, all = count * width;
+    const int64_t width = m->columns / blocks->weights, all = r->count * width;
     const int64_t most = RUN_CODES / blocks->weights, some = all < most ? all : most;
     const int groups = blocks->weights / blocks->format.group;
     const size_t size = (size_t)blocks->bytes;
@@ -287,7 +337,7 @@ static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized 
     mgl_status status = raw ? MGL_OK : mgl_fail_memory(err, (size_t)some * size);
     for (int64_t at = 0, n; at < all && !status; at += n) {
         n = all - at < some ? all - at : some;
-        status = mgl_safetensors_read(files, m->codes, (size_t)(row * width + at) * size,
+        status = mgl_safetensors_read(files, m->codes, (size_t)(r->row * width + at) * size,
                                       (size_t)n * size, raw, err);
         for (int64_t i = 0; i < n && !status; i++)
             blocks->unpack(raw + (size_t)i * size, to->codes + (at + i) * blocks->weights,
@@ -296,23 +346,22 @@ static mgl_status read_blocks(const mgl_safetensors *files, const mgl_quantized 
     }
     mgl_free(raw);
     if (!status)
-        status = check_scales(files, m, "scale", row, count, to->scales, err);
-    return status || !to->minimums
-               ? status
-               : check_scales(files, m, "minimum", row, count, to->minimums, err);
+        status = check_scales(files, m, "scale", r, to->scales, err);
+    return status || !to->minimums ? status
+                                   : check_scales(files, m, "minimum", r, to->minimums, err);
 }
 
-/* Reads stored rows [row, row + count). */
-static mgl_status read_run(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
-                           int64_t count, const mgl_quantized_rows *to, mgl_error *err)
+/* Reads a run. Only GPTQ supports places. */
+static mgl_status read_run(const mgl_safetensors *files, const mgl_quantized *m, const run *r,
+                           const mgl_quantized_rows *to, mgl_error *err)
 {
     if (m->packing == MGL_CODES_BLOCKS)
-        return read_blocks(files, m, row, count, to, err);
-    mgl_status status = read_run_codes(files, m, row, count, to->codes, err);
+        return read_blocks(files, m, r, to, err);
+    mgl_status status = read_run_codes(files, m, r, to->codes, err);
     if (!status)
-        status = read_run_scales(files, m, row, count, to->scales, err);
+        status = read_run_scales(files, m, r, to->scales, err);
     if (!status && m->format.zeros)
-        status = read_run_zeros(files, m, row, count, to->zeros, err);
+        status = read_run_zeros(files, m, r, to->zeros, err);
     return status;
 }
 
@@ -360,7 +409,7 @@ static mgl_status read_head(const mgl_safetensors *files, const mgl_quantized *m
     mgl_status status = allocate(m, size, &head, err);
     if (status)
         return status;
-    status = read_run(files, m, m->view.row + start, size, &head, err);
+    status = read_run(files, m, &(run){m->view.row + start, size, NULL}, &head, err);
     for (int64_t i = 0; i < count && !status; i++) {
         const int64_t from = mgl_view_row(&m->view, row + i) - m->view.row - start;
         copy_row(m, to, i, &head, from);
@@ -380,16 +429,20 @@ static int64_t run_rows(const mgl_quantized *m, int64_t codes)
 static mgl_status read_stored(const mgl_safetensors *files, const mgl_quantized *m, int64_t row,
                               int64_t count, const mgl_quantized_rows *to, mgl_error *err)
 {
+    const int32_t *order = m->view.order;
+    const bool is_picked = order && m->packing == MGL_CODES_GPTQ;
     mgl_status status = MGL_OK;
     for (int64_t at = 0, some; at < count && !status; at += some) {
         const int64_t head = m->view.interleave;
-        const int64_t most = head            ? head - (row + at) % head
-                             : m->view.order ? 1
-                                             : run_rows(m, RUN_CODES);
+        const int64_t most = head                  ? head - (row + at) % head
+                             : order && !is_picked ? 1
+                                                   : run_rows(m, RUN_CODES);
         const mgl_quantized_rows part = rows_from(m, to, at);
         some = count - at < most ? count - at : most;
+        const run r = is_picked ? (run){m->view.row, some, order + row + at}
+                                : (run){mgl_view_row(&m->view, row + at), some, NULL};
         status = head ? read_head(files, m, row + at, some, &part, err)
-                      : read_run(files, m, mgl_view_row(&m->view, row + at), some, &part, err);
+                      : read_run(files, m, &r, &part, err);
     }
     return status;
 }
@@ -404,8 +457,7 @@ static mgl_status sort_columns(const mgl_quantized *m, int64_t count, uint8_t *c
         return mgl_fail_memory(err, columns);
     for (int64_t i = 0; i < count; i++, codes += columns) {
         memcpy(row, codes, columns);
-        for (size_t k = 0; k < columns; k++)
-            codes[k] = row[m->order[k]];
+        mgl_sort_codes(row, m->order, m->columns, codes);
     }
     mgl_free(row);
     return MGL_OK;
@@ -416,7 +468,9 @@ mgl_status mgl_quantized_read_codes(const mgl_safetensors *files, const mgl_quan
                                     mgl_error *err)
 {
     mgl_status status = read_stored(files, m, row, count, to, err);
-    return status || !m->order ? status : sort_columns(m, count, to->codes, err);
+    return status || !m->order || m->packing == MGL_CODES_GPTQ
+               ? status
+               : sort_columns(m, count, to->codes, err);
 }
 
 /* Multiplies the codes of a row. `numbers`: of all e4m3 codes. */
@@ -463,20 +517,20 @@ mgl_status mgl_quantized_read(const mgl_safetensors *files, const mgl_quantized 
     const int64_t rows = run_rows(m, NUMBERS_RUN), most = count < rows ? count : rows;
     const bool is_sorted = m->order && !m->relabeled;
     const size_t bytes = (size_t)m->columns * sizeof(float);
-    mgl_quantized_rows run = {0};
+    mgl_quantized_rows part = {0};
     if (!count)
         return MGL_OK;
-    mgl_status status = allocate(m, most, &run, err);
+    mgl_status status = allocate(m, most, &part, err);
     float *sorted = is_sorted && !status ? mgl_alloc(bytes) : NULL;
     if (is_sorted && !status && !sorted)
         status = mgl_fail_memory(err, bytes);
     for (int64_t at = 0, some; at < count && !status; at += some) {
         some = count - at < most ? count - at : most;
-        status = mgl_quantized_read_codes(files, m, row + at, some, &run, err);
+        status = mgl_quantized_read_codes(files, m, row + at, some, &part, err);
         if (!status)
-            multiply_rows(m, &run, some, sorted, to + at * m->columns);
+            multiply_rows(m, &part, some, sorted, to + at * m->columns);
     }
     mgl_free(sorted);
-    mgl_free(run.scales);
+    mgl_free(part.scales);
     return status;
 }

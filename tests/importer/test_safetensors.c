@@ -112,6 +112,40 @@ START_TEST(test_read)
 }
 END_TEST
 
+/* Picks of a table equal its elements; picks outside of the tensor fail. */
+START_TEST(test_pick)
+{
+    enum { ROWS = 5, WIDTH = 64, FIRST = 3, PICKS = 7 };
+    static const int32_t places[PICKS] = {11, 0, 60, 1, 1, 30, 2};
+    static unsigned char whole[4096], picked[4096];
+    mgl_safetensors *files;
+    mgl_error err = {0};
+    ck_assert_int_eq(mgl_safetensors_open(MGL_SOURCE_DIR "/tests/models/llama3-rope", &files, &err),
+                     MGL_OK);
+    const int tensor = mgl_safetensors_find(files, "model.layers.0.self_attn.k_proj.weight");
+    ck_assert_uint_ge(files->tensors.items[tensor].bytes, sizeof whole);
+    ck_assert_int_eq(mgl_safetensors_read(files, tensor, 0, sizeof whole, whole, &err), MGL_OK);
+    for (size_t size = 2; size <= 4; size += 2) {
+        mgl_picks picks = {FIRST * size, size, WIDTH * size, ROWS, PICKS, places};
+        ck_assert_int_eq(mgl_safetensors_pick(files, tensor, &picks, picked, &err), MGL_OK);
+        for (size_t row = 0; row < ROWS; row++)
+            for (size_t i = 0; i < PICKS; i++)
+                ck_assert_mem_eq(picked + (row * PICKS + i) * size,
+                                 whole + (row * WIDTH + FIRST + (size_t)places[i]) * size, size);
+        picks.count = files->tensors.items[tensor].bytes / picks.stride;
+        ck_assert_int_eq(mgl_safetensors_pick(files, tensor, &picks, picked, &err), MGL_OK);
+        picks.offset += size; /* the last pick is behind the end of the tensor */
+        ck_assert_int_eq(mgl_safetensors_pick(files, tensor, &picks, picked, &err), MGL_BAD_INPUT);
+        ck_assert_str_eq(err.where, "model.layers.0.self_attn.k_proj.weight");
+        picks.count = SIZE_MAX / 2;
+        ck_assert_int_eq(mgl_safetensors_pick(files, tensor, &picks, picked, &err), MGL_BAD_INPUT);
+        picks.count = 0;
+        ck_assert_int_eq(mgl_safetensors_pick(files, tensor, &picks, picked, &err), MGL_OK);
+    }
+    mgl_safetensors_close(files);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("safetensors");
@@ -120,6 +154,7 @@ int main(void)
     tcase_add_test(cases, test_facts);
     tcase_add_loop_test(cases, test_provided_files, 0, 4);
     tcase_add_test(cases, test_read);
+    tcase_add_test(cases, test_pick);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
