@@ -14,6 +14,7 @@
 #include "validator/validator.h"
 #include "vm/cuda/encode.h"
 #include "vm/image.h"
+#include "vm/weights.h"
 
 #include <math.h>
 
@@ -543,6 +544,66 @@ START_TEST(a_map_that_is_no_permutation_is_rejected)
 }
 END_TEST
 
+/* Packs the weights of a model and checks its column maps, as the CUDA machine does. */
+static mgl_status check_maps(const model *m, mgl_error *err)
+{
+    mgl_weights *weights;
+    ok(mgl_weights_pack(m->program, m->checkpoint->graph, &weights, err), *err);
+    const mgl_status status = mgl_weights_check_orders(weights, err);
+    mgl_weights_close(weights);
+    return status;
+}
+
+/* Checks that the maps are rejected. `where`: the buffer or tensor of the message. */
+static void check_rejected(const model *m, const char *where, const char *message)
+{
+    mgl_error err = {0};
+    ck_assert_int_eq(check_maps(m, &err), MGL_BAD_INPUT);
+    ck_assert_str_eq(err.where, where);
+    ck_assert_msg(strstr(err.message, message), "%s", err.message);
+}
+
+/* Maps with too few and too many columns, maps that are no permutation, and two maps in a task. */
+START_TEST(the_cuda_machine_checks_maps)
+{
+    static const int32_t values[] = {-1, 64, INT32_MAX, INT32_MIN, 5};
+    static const int64_t lengths[] = {0, 1, 32, 63, 65, 128};
+    int32_t order[64];
+    mgl_error err = {0};
+    model m;
+    open_model(&m, &cases[ALL].recipe, &(fixture_options){.dtype = MGL_F32}, false);
+    const mgl_graph *graph = m.checkpoint->graph;
+    mgl_buffer *map = find_map(m.program);
+    ok(check_maps(&m, &err), err);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        map->extents[0].count = lengths[i];
+        check_rejected(&m, "l0.o_order", "does not have one i32 for each column");
+    }
+    map->extents[0].count = 64;
+    mgl_tensor *o =
+        &graph->tensors[mgl_graph_find_tensor(graph, "model.layers.0.self_attn.o_proj.weight")];
+    const int32_t *stored = o->order;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        memcpy(order, stored, sizeof order);
+        order[order[7] == 5 ? 8 : 7] = values[i];
+        o->order = order;
+        check_rejected(&m, "l0.o_order", "not a permutation of the columns");
+    }
+    o->order = stored;
+    mgl_tensor *k =
+        &graph->tensors[mgl_graph_find_tensor(graph, "model.layers.0.self_attn.k_proj.weight")];
+    stored = k->order;
+    memcpy(order, stored, sizeof order);
+    order[0] = stored[1];
+    order[1] = stored[0];
+    k->order = order;
+    check_rejected(&m, "l0.k", "different column maps");
+    k->order = stored;
+    ok(check_maps(&m, &err), err);
+    close_model(&m);
+}
+END_TEST
+
 /* The CUDA machine runs relabeled models, and models with column maps by the general variant. */
 START_TEST(cuda_takes_maps)
 {
@@ -592,6 +653,7 @@ int main(void)
     tcase_add_test(tests, the_validator_checks_maps);
     tcase_add_test(tests, a_map_is_needed);
     tcase_add_loop_test(tests, a_map_that_is_no_permutation_is_rejected, 0, 5);
+    tcase_add_test(tests, the_cuda_machine_checks_maps);
     tcase_add_loop_test(tests, cuda_takes_maps, 0, 2);
     return fixture_main("orders of columns", tests);
 }
