@@ -336,12 +336,36 @@ static void check_fused(const mgl_graph *graph)
     }
 }
 
+/* Checks that no matrix with 4 bits, or no matrices that a kernel fuses, would fit with 8 bits. */
+static void check_no_rest(const mgl_graph *graph, double limit)
+{
+    static const char *const sets[][3] = {
+        {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
+        {"self_attn.o_proj"},
+        {"mlp.gate_proj", "mlp.up_proj"},
+        {"mlp.down_proj"}};
+    const double left = limit * (double)report.weights / 8 - (double)report.codes;
+    for (int layer = 0; layer < graph->geometry.layers; layer++)
+        for (int set = 0; set < 4; set++) {
+            double more = 0;
+            for (int i = 0; i < 3 && sets[set][i]; i++) {
+                char name[80];
+                snprintf(name, sizeof name, "model.layers.%d.%s.weight", layer, sets[set][i]);
+                const mgl_tensor *t = &graph->tensors[mgl_graph_find_tensor(graph, name)];
+                more += t->quantized.code == MGL_CODE_INT4 ? (double)(t->rows * t->cols) / 2 : 0;
+            }
+            ck_assert_msg(more == 0 || more > left, "layer %d: %s: %.0f of %.0f bytes", layer,
+                          sets[set][0], more, left);
+        }
+}
+
 START_TEST(mixed_precision)
 {
-    static const double limits[] = {4.5, 5.5, 7, 9};
+    static const double limits[] = {4.5, 5.1, 5.5, 6.2, 7, 9};
+    enum { LIMITS = sizeof limits / sizeof *limits };
     static const mgl_quantize_method methods[] = {MGL_METHOD_GPTQ, MGL_METHOD_CLIP, MGL_METHOD_RTN};
     int before = -1;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LIMITS; i++) {
         mgl_quantize_request request = request_of(int4);
         request.method = methods[i % 3];
         request.bits_per_weight = limits[i];
@@ -360,6 +384,7 @@ START_TEST(mixed_precision)
         ck_assert_int_eq(wide, report.wide);
         ck_assert_int_eq(wide + narrow, report.matrices);
         check_fused(checkpoint->graph);
+        check_no_rest(checkpoint->graph, limits[i]);
         mgl_checkpoint_close(checkpoint);
     }
     ck_assert_int_eq(before, report.matrices);
