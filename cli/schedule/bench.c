@@ -27,9 +27,9 @@
       "a shape with random weights, in place of MODEL")                                            \
     X(text, dtype, "--dtype", "bf16|int8|int4|fp8", 0, 0,                                          \
       "format of the layers' weights, or a list of formats to measure one by one (bf16)")          \
-    X(int, group, "--group", "N", 32, MGL_MAX_WEIGHT_GROUP,                                        \
-      "columns that share a scale, a multiple of 32; fp8: blocks of N x N (int4: 128; int8 and "   \
-      "fp8: a row)")                                                                               \
+    X(int, group, "--group", "N", MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP,                            \
+      "columns that share a scale, 16 or a multiple of 32; fp8: blocks of N x N (int4: 128; int8 " \
+      "and fp8: a row)")                                                                           \
     X(text, head_dtype, "--head-dtype", "bf16|int8|int4|fp8", 0, 0,                                \
       "format of the head's weights (bf16)")                                                       \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences decoded together, up to 64 (1)")             \
@@ -160,9 +160,10 @@ static mgl_status read_formats(bench *b, mgl_error *err)
     if (!status && o->head_dtype.given)
         status =
             read_code("--head-dtype", o->head_dtype.value, strlen(o->head_dtype.value), &head, err);
-    if (!status && o->group.given && o->group.value % MGL_PART_COLUMNS)
-        status = mgl_fail(err, MGL_USAGE, "--group", "not a multiple of %d: %d", MGL_PART_COLUMNS,
-                          (int)o->group.value);
+    const int group = o->group.given ? (int)o->group.value : 0;
+    if (!status && group % MGL_PART_COLUMNS && group != MGL_PART_COLUMNS / 2)
+        status = mgl_fail(err, MGL_USAGE, "--group", "neither %d nor a multiple of %d: %d",
+                          MGL_PART_COLUMNS / 2, MGL_PART_COLUMNS, group);
     b->request.head = format_of(b, (mgl_weight_code)head);
     return status;
 }

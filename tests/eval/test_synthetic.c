@@ -475,6 +475,7 @@ END_TEST
 static const mgl_weight_format formats[] = {
     {MGL_CODE_INT4, MGL_F16, 128, 1, false},   {MGL_CODE_INT4, MGL_BF16, 32, 1, true},
     {MGL_CODE_INT8, MGL_F32, 0, 1, false},     {MGL_CODE_INT8, MGL_F32, 64, 1, true},
+    {MGL_CODE_INT4, MGL_F16, 16, 1, false},    {MGL_CODE_E4M3, MGL_F32, 16, 16, false},
     {MGL_CODE_E4M3, MGL_F32, 128, 128, false}, {MGL_CODE_E4M3, MGL_F16, 0, 0, false}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
@@ -489,9 +490,9 @@ START_TEST(made_scaled_tapes_are_packed_tapes)
     const int tensor = mgl_graph_find_tensor(graph, "model.layers.1.mlp.down_proj.weight");
     const mgl_tensor *t = &graph->tensors[tensor];
     const int64_t groups = mgl_weight_format_groups(f, t->cols);
-    float values[2 * 500], scales[2 * 16];
-    uint8_t codes[2 * 500], zeros[2 * 16];
-    ck_assert(t->cols == 500 && groups <= 16);
+    float values[2 * 500], scales[2 * 32];
+    uint8_t codes[2 * 500], zeros[2 * 32];
+    ck_assert(t->cols == 500 && groups <= 32);
     mgl_quantized_rows rows = {codes, scales, f.zeros ? zeros : NULL, NULL};
     ok(graph->read_codes(graph, tensor, 31, 2, &rows, &err), err);
     ok(graph->read(graph, tensor, 31, 2, values, &err), err);
