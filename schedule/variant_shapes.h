@@ -17,10 +17,13 @@ enum {
     MGL_PARTIAL_BYTES = 16384, /* shared memory for partial sums: see device/shared.cuh */
     MGL_PSUM_GROUPS = 4,       /* maximum row groups in a partial-sum buffer of one row */
     MGL_MERGE_DIMS = 32,       /* dimensions that a warp merges */
-    MGL_BATCH_LEAST = 3,       /* minimum rows of the batch variant
-                                  (vm/cuda/device/linear/batch.cuh), */
-    MGL_BATCH_ROWS = 8         /* and maximum rows */
+    MGL_BATCH_ROWS = 8         /* maximum rows of the batch variant
+                                  (vm/cuda/device/linear/batch.cuh) */
 };
+
+/* Minimum rows of the batch variant. Fewer rows use the skinny variant, which takes one row if the
+ * weights are scaled, and else two rows. */
+#define MGL_BATCH_LEAST(scaled) ((scaled) ? 2 : 3)
 
 /* Blocks of a warp's run with input in `parts` parts: loads in flight at once, in 64 registers
  * of a lane, and blocks that stay in registers. An input in one part keeps two more blocks,

@@ -566,7 +566,8 @@ mgl_row_ranges mgl_variant_row_ranges(const mgl_program *program, const mgl_task
     const int skinny = most_rows(program, task, MGL_VARIANT_SKINNY, &d, 1,
                                  rows < skinny_rows ? rows : skinny_rows);
     const int batch =
-        most_rows(program, task, MGL_VARIANT_BATCH, &d, MGL_BATCH_LEAST, rows < some ? rows : some);
+        most_rows(program, task, MGL_VARIANT_BATCH, &d, MGL_BATCH_LEAST(d.of[MGL_DIMENSION_SCALED]),
+                  rows < some ? rows : some);
     return (mgl_row_ranges){skinny, batch};
 }
 

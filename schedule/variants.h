@@ -120,7 +120,8 @@ bool mgl_variant_takes_next(const mgl_program *program, const mgl_task *task, mg
                             mgl_variant_fault *fault);
 
 /* How a product of variant SKINNY, BATCH or BY_ROWS runs, by the rows of the epoch: as skinny up
- * to `skinny` rows, else as a batch from MGL_BATCH_LEAST up to `batch` rows, else as general. */
+ * to `skinny` rows, else as a batch from MGL_BATCH_LEAST(whether the weights are scaled) up to
+ * `batch` rows, else as general. */
 typedef struct mgl_row_ranges {
     int skinny, batch; /* 0: never */
 } mgl_row_ranges;

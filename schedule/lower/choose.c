@@ -481,8 +481,8 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
         d.of[MGL_DIMENSION_FEWEST] = 1;
         if (mgl_variant_fits(MGL_VARIANT_SKINNY, &d))
             continue;
-        d.of[MGL_DIMENSION_FEWEST] = MGL_BATCH_LEAST;
-        if (rows < MGL_BATCH_LEAST || in.wide != (in.parts == 2) ||
+        d.of[MGL_DIMENSION_FEWEST] = MGL_BATCH_LEAST(0);
+        if (rows < MGL_BATCH_LEAST(0) || in.wide != (in.parts == 2) ||
             !mgl_variant_fits(MGL_VARIANT_BATCH, &d))
             return false;
     }
@@ -669,7 +669,7 @@ static void fill_sequences(const mgl_geometry *m, const mgl_target *target,
                            const mgl_lower_options *options, mgl_schedule_config *config)
 {
     config->second_rows = MGL_MAX_SEQUENCES;
-    config->rows = MGL_BATCH_LEAST - 1;
+    config->rows = MGL_BATCH_LEAST(0) - 1;
     if (options->sequences > MGL_BATCH_ROWS &&
         has_fast_rows(m, target, options->dtype, config, MGL_BATCH_ROWS))
         config->rows = MGL_BATCH_ROWS;
@@ -719,7 +719,7 @@ void mgl_schedule_fill_second(const mgl_graph *graph, const mgl_target *target,
         filled.second_rows = MGL_MAX_SECOND_ROWS;
         filled.rows = 1;
     } else if (sequences > MGL_BATCH_ROWS ||
-               (sequences >= MGL_BATCH_LEAST &&
+               (sequences >= MGL_BATCH_LEAST(0) &&
                 !has_fast_rows(m, target, options->dtype, config, sequences))) {
         fill_sequences(m, target, options, &filled);
     }

@@ -41,7 +41,7 @@ int64_t mgl_staged_bytes(const mgl_staged *in, mgl_dtype dtype, int warps, int r
 {
     int64_t row = in->columns * in->parts * (int64_t)mgl_dtype_size(dtype);
     int64_t batch = batch_bytes(in, warps);
-    if (dtype == MGL_F32 || rows < MGL_BATCH_LEAST ||
+    if (dtype == MGL_F32 || rows < MGL_BATCH_LEAST(0) ||
         rows > mgl_variant_get(MGL_VARIANT_BATCH)->rows || batch == 0)
         return rows * row;
     return batch < rows * row ? batch : rows * row;

@@ -19,11 +19,13 @@
 #define HEAD_64     "head_dim - head_dim / 64 * 64"
 #define TILE_WORDS  "10 * head_dim + 256 + 1024 * ((head_dim + 63) / 64) + 8 * max(warps, 4)"
 #define BLOCK_PARTS "(max(block_columns, 32) / 32)"
+#define RUN_PARTS   "(run * " BLOCK_PARTS ")"
 #define SPLIT_GROUP                                                                                \
     "(run * block_columns - run * block_columns / group * group) * "                               \
     "(group - group / (run * block_columns) * (run * block_columns))"
 #define REGISTERED                                                                                 \
-    "kblocks / run * 512 * max(run - 18, 0) + 1048576 * (parts - 1 + max(3 - rows, 0) + "          \
+    "kblocks / run * 512 * max(" RUN_PARTS                                                         \
+    " - 18, 0) + 1048576 * (parts - 1 + max(3 - rows, 0) + "                                       \
     "min(off_attended, off_ffn) + " TAIL " + " SHORT_RUN ")"
 #define ROUNDED   "((rows + 15) / 16 * 16)"
 #define TEAM_TILE "(1 + min(max(33 - rows, 0), 1) + 2 * min(max(17 - rows, 0), 1))"
@@ -60,9 +62,15 @@ static const struct {
     {MGL_VARIANT_BATCH, MGL_NEED_RING, "4 * warps"},
     {MGL_VARIANT_BATCH, MGL_NEED_PAGE, "warps"},
     {MGL_VARIANT_BATCH, MGL_NEED_STAGE,
-     "max(parts * kblocks * " BLOCK_PARTS " * 64 * (3 - fewest), kblocks / run * (parts * 512 * "
-     "max(run - 16 / parts - 2 * (2 - parts), 0) + (parts - 1) * run * 128))"},
-    {MGL_VARIANT_BATCH, MGL_NEED_LANE, "4 * parts * min(run, 16 / parts + 2 * (2 - parts))"},
+     "max((2 - scaled) * parts * kblocks * " BLOCK_PARTS
+     " * 64 * ((3 - fewest) / 2), kblocks / run * "
+     "(parts * 512 * max(" RUN_PARTS
+     " - 16 / parts - 2 * (2 - parts), 0) + (parts - 1) * " RUN_PARTS " * 128))"},
+    {MGL_VARIANT_BATCH, MGL_NEED_LANE,
+     "4 * parts * min(" RUN_PARTS ", 16 / parts + 2 * (2 - parts)) + scaled * 64 + "
+     "2 * scaled * parts * max((run * block_columns + group - 1) / group * min(max(group - 1, 0), "
+     "1), 1)"},
+    {MGL_VARIANT_BATCH, MGL_NEED_GROUPS, SPLIT_GROUP},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_WIDTH, WIDTHS},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_MERGES, "merges"},
     {MGL_VARIANT_BY_ROWS, MGL_NEED_RING, "4 * warps"},
@@ -118,7 +126,7 @@ enum { FORMS = sizeof forms / sizeof *forms };
 static const struct {
     mgl_variant variant;
     const char *text;
-} whens[] = {{MGL_VARIANT_SKINNY, "1"},         {MGL_VARIANT_BATCH, "rows - 2"},
+} whens[] = {{MGL_VARIANT_SKINNY, "1"},         {MGL_VARIANT_BATCH, "rows + scaled - 2"},
              {MGL_VARIANT_BY_ROWS, "rows - 1"}, {MGL_VARIANT_RING, "share - near"},
              {MGL_VARIANT_KV_ROUNDS, "1"},      {MGL_VARIANT_SHORT, "sequences - 1"},
              {MGL_VARIANT_TILES, "1"},          {MGL_VARIANT_PANELS, "1"},
@@ -148,6 +156,7 @@ static void draw(uint64_t *state, mgl_dimensions *d)
         d->of[i] = pick(state, sizes, sizeof sizes / sizeof *sizes);
     d->of[MGL_DIMENSION_ROWS] = pick(state, rows, sizeof rows / sizeof *rows);
     d->of[MGL_DIMENSION_PARTS] = pick(state, parts, 2);
+    d->of[MGL_DIMENSION_SCALED] = pick(state, parts, 2) - 1;
     d->of[MGL_DIMENSION_FEWEST] = pick(state, fewest, 2);
     for (int i = MGL_DIMENSION_OFF_HIDDEN; i <= MGL_DIMENSION_OFF_FFN; i++)
         d->of[i] = pick(state, off, sizeof off / sizeof *off);

@@ -99,9 +99,9 @@ START_TEST(a_quantized_embedding_is_decoded_for_a_gpu)
 }
 END_TEST
 
-/* Products of one row run as skinny, unless the run of a warp splits a group or the program's dtype
- * is f32. */
-START_TEST(one_row_of_scaled_weights_is_skinny)
+/* Products of one row run as skinny and those of 2 to 8 rows as a batch, unless the run of a warp
+ * splits a group or the program's dtype is f32. */
+START_TEST(scaled_weights_have_fast_variants)
 {
     static const mgl_geometry wide = {384, 1, 6, 3, 64, 1536, 75, 1e-5f};
     static const struct {
@@ -115,7 +115,10 @@ START_TEST(one_row_of_scaled_weights_is_skinny)
                  {{MGL_CODE_E4M3, MGL_F32, 128, 128, false}, MGL_F16, 1, 6, MGL_VARIANT_SKINNY},
                  {{MGL_CODE_UINT4, MGL_F32, 32, 1, false}, MGL_BF16, 1, 8, MGL_VARIANT_SKINNY},
                  {{MGL_CODE_INT8, MGL_F32, 16, 1, false}, MGL_BF16, 1, 8, MGL_VARIANT_SKINNY},
-                 {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_BF16, 3, 3, MGL_VARIANT_BY_ROWS},
+                 {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_BF16, 3, 3, MGL_VARIANT_BATCH},
+                 {{MGL_CODE_INT8, MGL_F32, 0, 1, false}, MGL_BF16, 2, 2, MGL_VARIANT_BATCH},
+                 {{MGL_CODE_INT8, MGL_F16, 128, 1, true}, MGL_BF16, 2, 2, MGL_VARIANT_GENERAL},
+                 {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_BF16, 16, 3, MGL_VARIANT_BY_ROWS},
                  {{MGL_CODE_INT4, MGL_BF16, 64, 1, false}, MGL_F32, 1, 3, MGL_VARIANT_GENERAL}};
     const device_options options = {.dtype = cases[_i].dtype,
                                     .capacity = 64,
@@ -135,8 +138,9 @@ START_TEST(one_row_of_scaled_weights_is_skinny)
             continue;
         const mgl_row_ranges ranges =
             mgl_variant_row_ranges(program, &program->tasks[i], &dimensions);
-        ck_assert_int_eq(ranges.skinny, 1); /* several rows run as general */
-        ck_assert_int_eq(ranges.batch, 0);
+        /* the head is not quantized */
+        ck_assert_int_eq(ranges.skinny, program->tasks[i].op == MGL_OP_HEAD ? 2 : 1);
+        ck_assert_int_eq(ranges.batch, 8); /* more rows run as general */
     }
     mgl_program_free(program);
 }
@@ -170,7 +174,7 @@ int main(void)
     tcase_add_test(tests, formats_that_the_kernel_lacks_are_refused);
     tcase_add_test(tests, scales_and_ranges_need_room);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
-    tcase_add_loop_test(tests, one_row_of_scaled_weights_is_skinny, 0, 8);
+    tcase_add_loop_test(tests, scaled_weights_have_fast_variants, 0, 11);
     tcase_add_test(tests, matrices_of_other_formats_have_tasks_of_their_own);
     tcase_add_test(tests, a_quantized_embedding_is_decoded_for_a_gpu);
     return fixture_main("cuda formats", tests);

@@ -101,7 +101,7 @@ typedef struct mgl_record {
     };
     unsigned char variant; /* mgl_variant */
     /* of a product: largest row counts of the skinny variant and of the batch variant, which begins
-     * at MGL_BATCH_LEAST rows; other row counts run as general */
+     * at MGL_BATCH_LEAST() rows; other row counts run as general */
     unsigned char skinny_rows, batch_rows;
     unsigned char biases; /* count; after the segments, at the next multiple of 16 bytes. If the
                              weights have row factors, these follow: a vector for each tensor,

@@ -90,7 +90,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     in.low = low;
     in.buffered = buffered;
     in.skinny = skinny;
-    in.batch = BATCH_PATH && !skinny && count >= MGL_BATCH_LEAST && count <= task_of(m)->batch_rows;
+    in.batch = BATCH_PATH && !skinny && count >= MGL_BATCH_LEAST(number > 0) &&
+               count <= task_of(m)->batch_rows;
     in.flows = skinny && count == 1;
     in.early = in.flows && has_norm;
     if (MERGES)

@@ -38,10 +38,12 @@ enum {
     ENOUGH_LANES = 16 /* lanes that must find their words of one row before all rows are loaded */
 };
 
-/* How a warp processes row groups of KB blocks. */
-template <int KB, bool LOW> struct batch_path {
-    static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS;
-    static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
+/* How a warp gathers its run of a row of BLOCKS blocks of 32 columns. SPLIT: the input is f32 and
+ * has two parts. TO_SCALE: the weights are scaled, so the whole run is divided by a power of two
+ * before it becomes f16 (linear/scaled_batch.cuh). */
+template <int BLOCKS, bool SPLIT, bool TO_SCALE> struct batch_run {
+    static constexpr int RUN = (BLOCKS + MGL_WARPS - 1) / MGL_WARPS;
+    static constexpr bool LOW = SPLIT, SCALED = TO_SCALE;
     static constexpr int PARTS = LOW ? 2 : 1; /* operands of 16 bytes for each lane and block */
     /* blocks whose input is in flight at once */
     static constexpr int ASKED = MGL_BATCH_ASKED(PARTS);
@@ -55,20 +57,31 @@ template <int KB, bool LOW> struct batch_path {
         LOW ? RUN * BLOCK_COLUMNS * 4 : 0; /* bytes: the norm's weights */
     static constexpr int BYTES =
         BUFFERED * PARTS * MGL_BLOCK_BYTES + FACTORS; /* bytes of a warp in the activation buffer */
-    static constexpr int FIT = RING_BLOCKS / 2 / MGL_WARPS; /* blocks of a warp in half a ring */
-    static constexpr int MOST = FIT < BATCH_BLOCKS ? FIT : BATCH_BLOCKS;
-    static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
-    static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
 
     /* The first block of a turn; from(TURNS) is the end of the run. */
     static constexpr int from(int turn)
     {
         return turn <= 0 ? 0 : turn >= TURNS ? RUN : RUN - (TURNS - turn) * TURN;
     }
+};
 
+/* How a warp loads a run of RUN blocks of weights of a row group. ROOM: blocks that registers have
+ * room for. */
+template <int RUN, int ROOM> struct batch_steps {
+    static constexpr int FIT = RING_BLOCKS / 2 / MGL_WARPS; /* blocks of a warp in half a ring */
+    static constexpr int MOST = FIT < ROOM ? FIT : ROOM;
+    static constexpr int STEPS = MOST < 1 ? 1 : (RUN + MOST - 1) / MOST;
+    static constexpr int EACH = (RUN + STEPS - 1) / STEPS; /* blocks that are loaded at once */
+};
+
+/* How a warp processes row groups of KB blocks of 16-bit weights. */
+template <int KB, bool LOW> struct batch_path : batch_run<KB, LOW, false> {
+    typedef batch_run<KB, LOW, false> input_run;
+    static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
+    static constexpr int EACH = batch_steps<input_run::RUN, BATCH_BLOCKS>::EACH;
     /* all warps with blocks have the same number of blocks */
-    static constexpr bool FITS =
-        BATCH_PATH && P.of_last == RUN && BYTES * P.warps <= MGL_ACTIVATION_BYTES;
+    static constexpr bool FITS = BATCH_PATH && P.of_last == input_run::RUN &&
+                                 input_run::BYTES * P.warps <= MGL_ACTIVATION_BYTES;
 };
 
 /* region: device */
@@ -79,6 +92,7 @@ template <int KB, bool LOW> struct batch_path {
 struct lane_rows {
     const u8 *at[2]; /* address of its bytes of block 0 of the run, for one row, or for two (f32) */
     bool odd;        /* n is odd */
+    u32 most[2];     /* scaled weights: bits of the largest absolute value of the two rows */
     float squares[2][8]; /* sums of squares of the two rows: [b] of blocks b, b + 8, ...; in odd
                             lanes */
 };
@@ -113,10 +127,10 @@ template <int N, bool WIDE> static __device__ __forceinline__ u32 largest(const 
 }
 
 /* Waits until at least ENOUGH_LANES lanes find their words of one row of this warp's run. */
-template <int KB, bool WIDE>
+template <class C>
 static __device__ __forceinline__ void wait_row(const machine &m, const input &in, int row)
 {
-    constexpr int WORDS = (KB + MGL_WARPS - 1) / MGL_WARPS * (WIDE ? 8 : 4), N = (WORDS + 31) / 32;
+    constexpr int WORDS = C::RUN * (C::LOW ? 8 : 4), N = (WORDS + 31) / 32;
     const u8 *at = in.x.at + mapped(in, row) * in.x.stride + (m.warp * WORDS + m.lane) * 16;
     const u64 policy = keep_policy();
     await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
@@ -147,11 +161,10 @@ static __device__ __forceinline__ void ask_again(const lane_rows &x, int from, u
 }
 
 /* Waits until all words of turn T are written. Loads missing words of the next turn again too. */
-template <int KB, bool LOW, int T>
+template <class C, int T>
 static __device__ __forceinline__ void await_turn(const machine &m, const lane_rows &x,
-                                                  piece<LOW> *now, piece<LOW> *next)
+                                                  piece<C::LOW> *now, piece<C::LOW> *next)
 {
-    typedef batch_path<KB, LOW> C;
     constexpr int FROM = C::from(T), MIDDLE = C::from(T + 1), END = C::from(T + 2);
     const u64 policy = keep_policy();
     await_flags<WHOLE_WARP>(m, MGL_PRODUCT_INPUT, [&] {
@@ -186,22 +199,24 @@ static __device__ __forceinline__ float add_squares(bool begins, float before, c
     return sum;
 }
 
-static __device__ __forceinline__ float first_of(u32 pair)
+template <int DTYPE> static __device__ __forceinline__ float first_of(u32 pair)
 {
-    return MGL_WEIGHT == DTYPE_F16 ? f16_float(pair & 0xFFFFu) : bf16_float(pair & 0xFFFFu);
+    return DTYPE == DTYPE_F16 ? f16_float(pair & 0xFFFFu) : bf16_float(pair & 0xFFFFu);
 }
 
-static __device__ __forceinline__ float second_of(u32 pair)
+template <int DTYPE> static __device__ __forceinline__ float second_of(u32 pair)
 {
-    return MGL_WEIGHT == DTYPE_F16 ? f16_float(pair >> 16) : __uint_as_float(pair & 0xFFFF0000u);
+    return DTYPE == DTYPE_F16 ? f16_float(pair >> 16) : __uint_as_float(pair & 0xFFFF0000u);
 }
 
-/* Splits four values into 16-bit high parts and the rounding errors (low parts). */
+/* Splits four values into high parts of the 16-bit dtype and the rounding errors (low parts). */
+template <int DTYPE>
 static __device__ __forceinline__ void split_four(const float *v, uint2 &high, uint2 &low)
 {
-    high = make_uint2(pack_pair(MGL_WEIGHT, v[0], v[1]), pack_pair(MGL_WEIGHT, v[2], v[3]));
-    low = make_uint2(pack_pair(MGL_WEIGHT, v[0] - first_of(high.x), v[1] - second_of(high.x)),
-                     pack_pair(MGL_WEIGHT, v[2] - first_of(high.y), v[3] - second_of(high.y)));
+    high = make_uint2(pack_pair(DTYPE, v[0], v[1]), pack_pair(DTYPE, v[2], v[3]));
+    low = make_uint2(
+        pack_pair(DTYPE, v[0] - first_of<DTYPE>(high.x), v[1] - second_of<DTYPE>(high.x)),
+        pack_pair(DTYPE, v[2] - first_of<DTYPE>(high.y), v[3] - second_of<DTYPE>(high.y)));
 }
 
 static __device__ __forceinline__ uint4 of_both_rows(const uint2 *v)
@@ -209,9 +224,27 @@ static __device__ __forceinline__ uint4 of_both_rows(const uint2 *v)
     return make_uint4(v[0].x, v[0].y, v[1].x, v[1].y);
 }
 
+/* Splits this lane's values of one row into words of operands. */
+template <int DTYPE>
+static __device__ __forceinline__ void split_row(bool odd, const float *v, uint2 &high, uint2 &low)
+{
+    split_four<DTYPE>(v, high, low);
+    high = exchanged(odd, high);
+    low = exchanged(odd, low);
+}
+
+/* The largest of `most` and the absolute values of N floats, as bits. */
+template <int N> static __device__ __forceinline__ u32 largest_value(u32 most, const float *v)
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        most = max(most, __float_as_uint(v[i]) & 0x7FFFFFFFu);
+    return most;
+}
+
 /* Converts this lane's values of both rows of block b to operands, high parts first. g: the weights
- * of the norm, if there is one. */
-template <bool NORM>
+ * of the norm, if there is one. For scaled weights, the values stay f32. */
+template <class C, bool NORM>
 static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const float4 &g,
                                                      const piece<true> &raw, uint4 *to)
 {
@@ -221,112 +254,116 @@ static __device__ __forceinline__ void make_operands(lane_rows &x, int b, const 
         float v[4];
         format<DTYPE_F32>::unpack(raw.words[h], v);
         if (NORM) {
-            x.squares[h][b % 8] = add_squares(b < 8, x.squares[h][b % 8], v);
+            /* scaled weights: the sums of the quarters of a lane are added */
+            const float before = x.squares[h][b % 8];
+            const float sum = add_squares(C::SCALED || b < 8, before, v);
+            x.squares[h][b % 8] = C::SCALED && b >= 8 ? before + sum : sum;
             v[0] *= g.x;
             v[1] *= g.y;
             v[2] *= g.z;
             v[3] *= g.w;
         }
-        split_four(v, high[h], low[h]);
-        high[h] = exchanged(x.odd, high[h]);
-        low[h] = exchanged(x.odd, low[h]);
+        if (C::SCALED) {
+            x.most[h] = largest_value<4>(x.most[h], v);
+            to[h] = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                               __float_as_uint(v[3]));
+        } else {
+            split_row<MGL_WEIGHT>(x.odd, v, high[h], low[h]);
+        }
     }
-    to[0] = of_both_rows(high);
-    to[1] = of_both_rows(low);
+    if (!C::SCALED) {
+        to[0] = of_both_rows(high);
+        to[1] = of_both_rows(low);
+    }
 }
 
 /* Same for 16-bit input: the words of the first MMA come first. */
-template <bool NORM>
-static __device__ __forceinline__ void make_operands(lane_rows &, int, const float4 &,
+template <class C, bool NORM>
+static __device__ __forceinline__ void make_operands(lane_rows &x, int, const float4 &,
                                                      const piece<false> &raw, uint4 *to)
 {
     to[0] = middle_swapped(raw.words[0]);
-}
-
-/* A warp's part of the activation buffer. */
-template <class STREAM_LAYOUT> static __device__ __forceinline__ u8 *buffer_of(const machine &m)
-{
-    return activation_buffer() + m.warp * STREAM_LAYOUT::BYTES;
-}
-
-/* This lane's operands of block b, which is in the activation buffer. */
-template <class STREAM_LAYOUT>
-static __device__ __forceinline__ uint4 *buffered_operand(const machine &m, int b, int part)
-{
-    return (uint4 *)(buffer_of<STREAM_LAYOUT>(m) +
-                     (b * STREAM_LAYOUT::PARTS + part) * MGL_BLOCK_BYTES) +
-           m.lane;
-}
-
-/* The norm's weights of this warp's run, in the activation buffer. */
-template <class STREAM_LAYOUT>
-static __device__ __forceinline__ float4 *factors_of(const machine &m)
-{
-    return (float4 *)(buffer_of<STREAM_LAYOUT>(m) +
-                      STREAM_LAYOUT::BUFFERED * STREAM_LAYOUT::PARTS * MGL_BLOCK_BYTES);
-}
-
-/* The weights that a lane loads. They are loaded before the rows, for which the wait is longer. */
-template <class STREAM_LAYOUT> struct factors {
-    enum { COUNT = STREAM_LAYOUT::FACTORS / 16, N = (COUNT + 31) / 32 };
-    float4 g[N > 0 ? N : 1];
-};
-
-template <class STREAM_LAYOUT>
-static __device__ __forceinline__ void ask_factors(const machine &m, const input &in,
-                                                   factors<STREAM_LAYOUT> &f)
-{
-#pragma unroll
-    for (int i = 0; i < factors<STREAM_LAYOUT>::N; i++) {
-        const int number = m.lane + 32 * i;
-        f.g[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (in.g &&
-            (factors<STREAM_LAYOUT>::COUNT % 32 == 0 || number < factors<STREAM_LAYOUT>::COUNT))
-            f.g[i] = ((const float4 *)in.g)[m.warp * factors<STREAM_LAYOUT>::COUNT + number];
+    if (C::SCALED) {
+        float v[8];
+        unpack_half(raw.words[0], v);
+        x.most[0] = largest_value<8>(x.most[0], v);
     }
 }
 
-template <class STREAM_LAYOUT>
-static __device__ __forceinline__ void buffer_factors(const machine &m,
-                                                      const factors<STREAM_LAYOUT> &f)
+/* A warp's part of the activation buffer. */
+template <class C> static __device__ __forceinline__ u8 *buffer_of(const machine &m)
+{
+    return activation_buffer() + m.warp * C::BYTES;
+}
+
+/* This lane's operands of block b, which is in the activation buffer. */
+template <class C>
+static __device__ __forceinline__ uint4 *buffered_operand(const machine &m, int b, int part)
+{
+    return (uint4 *)(buffer_of<C>(m) + (b * C::PARTS + part) * MGL_BLOCK_BYTES) + m.lane;
+}
+
+/* The norm's weights of this warp's run, in the activation buffer. */
+template <class C> static __device__ __forceinline__ float4 *factors_of(const machine &m)
+{
+    return (float4 *)(buffer_of<C>(m) + C::BUFFERED * C::PARTS * MGL_BLOCK_BYTES);
+}
+
+/* The weights that a lane loads. They are loaded before the rows, for which the wait is longer. */
+template <class C> struct factors {
+    enum { COUNT = C::FACTORS / 16, N = (COUNT + 31) / 32 };
+    float4 g[N > 0 ? N : 1];
+};
+
+template <class C>
+static __device__ __forceinline__ void ask_factors(const machine &m, const input &in, factors<C> &f)
 {
 #pragma unroll
-    for (int i = 0; i < factors<STREAM_LAYOUT>::N; i++)
-        if (factors<STREAM_LAYOUT>::COUNT % 32 == 0 ||
-            m.lane + 32 * i < factors<STREAM_LAYOUT>::COUNT)
-            factors_of<STREAM_LAYOUT>(m)[m.lane + 32 * i] = f.g[i];
+    for (int i = 0; i < factors<C>::N; i++) {
+        const int number = m.lane + 32 * i;
+        f.g[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (in.g && (factors<C>::COUNT % 32 == 0 || number < factors<C>::COUNT))
+            f.g[i] = ((const float4 *)in.g)[m.warp * factors<C>::COUNT + number];
+    }
+}
+
+template <class C>
+static __device__ __forceinline__ void buffer_factors(const machine &m, const factors<C> &f)
+{
+#pragma unroll
+    for (int i = 0; i < factors<C>::N; i++)
+        if (factors<C>::COUNT % 32 == 0 || m.lane + 32 * i < factors<C>::COUNT)
+            factors_of<C>(m)[m.lane + 32 * i] = f.g[i];
     __syncwarp();
 }
 
 /* Converts N blocks from block FROM on to operands. The last blocks of the run go to `held`, the
  * others to the activation buffer. */
-template <class STREAM_LAYOUT, bool NORM, int FROM, int N, bool WIDE>
+template <class C, bool NORM, int FROM, int N, bool WIDE>
 static __device__ __forceinline__ void convert_blocks(const machine &m, lane_rows &x,
                                                       const piece<WIDE> *raw, uint4 *held)
 {
-    constexpr int PARTS = STREAM_LAYOUT::PARTS;
-    const float4 *g =
-        factors_of<STREAM_LAYOUT>(m) + FROM * 8 + (m.lane & 3) * 2 + (m.lane >> 2 & 1);
+    constexpr int PARTS = C::PARTS;
+    const float4 *g = factors_of<C>(m) + FROM * 8 + (m.lane & 3) * 2 + (m.lane >> 2 & 1);
 #pragma unroll
     for (int i = 0; i < N; i++) {
         const int b = FROM + i;
         uint4 made[PARTS];
-        make_operands<NORM>(x, b, NORM ? g[i * 8] : float4(), raw[i], made);
+        make_operands<C, NORM>(x, b, NORM ? g[i * 8] : float4(), raw[i], made);
 #pragma unroll
         for (int k = 0; k < PARTS; k++)
-            if (b >= STREAM_LAYOUT::BUFFERED)
-                held[(b < STREAM_LAYOUT::BUFFERED ? 0 : b - STREAM_LAYOUT::BUFFERED) * PARTS + k] =
-                    made[k];
+            if (b >= C::BUFFERED)
+                held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * PARTS + k] = made[k];
             else
-                *buffered_operand<STREAM_LAYOUT>(m, b, k) = made[k];
+                *buffered_operand<C>(m, b, k) = made[k];
     }
 }
 
 /* Issues the loads of turn T. */
-template <int KB, bool LOW, int T>
-static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *to)
+template <class C, int T>
+static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<C::LOW> *to)
 {
-    constexpr int FROM = batch_path<KB, LOW>::from(T), END = batch_path<KB, LOW>::from(T + 1);
+    constexpr int FROM = C::from(T), END = C::from(T + 1);
     const u64 policy = keep_policy();
 #pragma unroll
     for (int i = 0; i < END - FROM; i++)
@@ -334,31 +371,30 @@ static __device__ __forceinline__ void ask_turn(const lane_rows &x, piece<LOW> *
 }
 
 /* Processes turn T and the following turns. The loads of turns T and T + 1 have been issued. */
-template <int KB, bool LOW, bool NORM, int T = 0>
-static __device__ __forceinline__ void gather_turns(const machine &m, lane_rows &x, piece<LOW> *now,
-                                                    piece<LOW> *next, uint4 *held)
+template <class C, bool NORM, int T = 0>
+static __device__ __forceinline__ void
+gather_turns(const machine &m, lane_rows &x, piece<C::LOW> *now, piece<C::LOW> *next, uint4 *held)
 {
-    typedef batch_path<KB, LOW> C;
     constexpr int FROM = C::from(T), N = C::from(T + 1) - FROM;
-    await_turn<KB, LOW, T>(m, x, now, next);
+    await_turn<C, T>(m, x, now, next);
     convert_blocks<C, NORM, FROM, N>(m, x, now, held);
-    ask_turn<KB, LOW, T + 2>(x, now);
+    ask_turn<C, T + 2>(x, now);
     if constexpr (T + 1 < C::TURNS)
-        gather_turns<KB, LOW, NORM, T + 1>(m, x, next, now, held);
+        gather_turns<C, NORM, T + 1>(m, x, next, now, held);
 }
 
 /* Processes all turns. The weights of the norm are stored in the activation buffer while the first
  * loads are in flight. */
-template <int KB, bool LOW, bool NORM>
-static __device__ __forceinline__ void
-gather_blocks(const machine &m, lane_rows &x, const factors<batch_path<KB, LOW>> &f, uint4 *held)
+template <class C, bool NORM>
+static __device__ __forceinline__ void gather_blocks(const machine &m, lane_rows &x,
+                                                     const factors<C> &f, uint4 *held)
 {
-    piece<LOW> first[batch_path<KB, LOW>::TURN], second[batch_path<KB, LOW>::TURN];
-    ask_turn<KB, LOW, 0>(x, first);
-    ask_turn<KB, LOW, 1>(x, second);
+    piece<C::LOW> first[C::TURN], second[C::TURN];
+    ask_turn<C, 0>(x, first);
+    ask_turn<C, 1>(x, second);
     if (NORM)
         buffer_factors(m, f);
-    gather_turns<KB, LOW, NORM>(m, x, first, second, held);
+    gather_turns<C, NORM>(m, x, first, second, held);
 }
 
 /* Writes this warp's sums of squares. The order of summation is that of warp_sum in the skinny
@@ -379,11 +415,12 @@ static __device__ __forceinline__ void write_all_squares(const machine &m, const
 }
 
 /* Addresses of this lane's bytes of the run. Rows past the end repeat the last row. */
-template <int KB, bool LOW>
+template <class C>
 static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const input &in)
 {
+    constexpr bool LOW = C::LOW;
     const int n = m.lane >> 2, odd = n & 1, quarter = (m.lane & 3) * 8;
-    const int column = m.warp * batch_path<KB, LOW>::RUN * BLOCK_COLUMNS + quarter;
+    const int column = m.warp * C::RUN * BLOCK_COLUMNS + quarter;
     lane_rows x = {};
     x.odd = odd != 0;
 #pragma unroll
@@ -396,21 +433,23 @@ static __device__ __forceinline__ lane_rows lane_rows_of(const machine &m, const
 }
 
 /* Loads and converts this warp's run of all rows. */
-template <int KB, bool LOW>
-static __device__ __forceinline__ void gather_batch(const machine &m, const input &in, uint4 *held)
+template <class C>
+static __device__ __forceinline__ lane_rows gather_batch(const machine &m, const input &in,
+                                                         uint4 *held)
 {
-    factors<batch_path<KB, LOW>> f;
+    factors<C> f;
     ask_factors(m, in, f);
-    lane_rows x = lane_rows_of<KB, LOW>(m, in);
+    lane_rows x = lane_rows_of<C>(m, in);
     const bool norm =
         __any_sync(0xFFFFFFFFu, in.g != nullptr); /* known to the compiler as warp-uniform */
-    wait_row<KB, LOW>(m, in, in.count - 1);
-    if (LOW && norm) {
-        gather_blocks<KB, LOW, LOW>(m, x, f, held);
+    wait_row<C>(m, in, in.count - 1);
+    if (C::LOW && norm) {
+        gather_blocks<C, C::LOW>(m, x, f, held);
         write_all_squares(m, x, in.count);
     } else {
-        gather_blocks<KB, LOW, false>(m, x, f, held);
+        gather_blocks<C, false>(m, x, f, held);
     }
+    return x;
 }
 
 /* ---- products ---------------------------------------------------------------------------------
@@ -494,9 +533,9 @@ template <bool LOW> static __device__ __forceinline__ float total_of(const sums 
 }
 
 /* Writes the sums of a row group to the current partial-sum buffer. Passes the buffer to the
- * epilogue if it is full or the row group is the last of the segment. */
-template <bool LOW>
-static __device__ __forceinline__ void write_batch(machine &m, position &p, const sums *s,
+ * epilogue if it is full or the row group is the last of the segment. sum(h): this lane's sum h. */
+template <bool LOW, class SUM>
+static __device__ __forceinline__ void write_batch(machine &m, position &p, const SUM &sum,
                                                    bool last)
 {
     const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
@@ -504,7 +543,7 @@ static __device__ __forceinline__ void write_batch(machine &m, position &p, cons
     float total[2];
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        total[h] = total_of<LOW>(s, h);
+        total[h] = sum(h);
     if (p.left == 0)
         while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
             ; /* each wait of the epilogue has a deadline */
@@ -541,7 +580,7 @@ template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
     typedef batch_path<KB, LOW> C;
     const input &in = own().in[m.instruction];
     uint4 held[C::HELD * C::PARTS];
-    gather_batch<KB, LOW>(m, in, held);
+    gather_batch<C>(m, in, held);
     const int segments = in.segments;
     position p = begin_batch<LOW>(m, in.count);
     input_is_there(m, m.base + in.end);
@@ -553,7 +592,8 @@ template <int KB, bool LOW> NEAR_OR_INLINE machine sum_batch(machine m)
             sums s[2 * C::PARTS] = {};
             add_batch<KB, LOW>(m, p, held, s);
             p.block += KB;
-            write_batch<LOW>(m, p, s, g + 1 == groups);
+            write_batch<LOW>(
+                m, p, [&](int h) { return total_of<LOW>(s, h); }, g + 1 == groups);
         }
     }
     return m;

@@ -33,7 +33,7 @@
 
 #include "vm/cuda/device/linear/batch.cuh"
 #include "vm/cuda/device/linear/general.cuh"
-#include "vm/cuda/device/linear/scaled_skinny.cuh"
+#include "vm/cuda/device/linear/scaled_batch.cuh"
 #include "vm/cuda/device/linear/skinny.cuh"
 
 enum { SKINNY_PRODUCT, BATCH_PRODUCT, GENERAL_PRODUCT };
@@ -52,6 +52,10 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
     constexpr int HIDDEN = blocks_of(MGL_HIDDEN), ATTENDED = blocks_of(MGL_ATTENDED),
                   FFN = blocks_of(MGL_FFN);
     if (BATCH_PATH && way == BATCH_PRODUCT) {
+#if MGL_SCALED
+        if (in.format > 0)
+            return consume_scaled_batch(m, in);
+#endif
         m = consume_batch(m);
     } else if (GENERAL_PATH && way == GENERAL_PRODUCT) {
         gather_any(m, in);

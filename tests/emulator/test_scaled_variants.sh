@@ -1,14 +1,14 @@
 #!/bin/sh
-# Tests the skinny variant of products of scaled weights on the emulated device. Its results must be
-# bitwise equal to the results of the general variant in programs of one row and, for weights of 8 bits,
-# to the results of by_rows in a program of two rows.
+# Tests the variants of products of scaled weights on the emulated device. The results of skinny in a program
+# of one row, and of batch in a program of eight rows, must be bitwise equal to the results of the general
+# variant; for weights of 8 bits, also the results of by_rows.
 #
-#    test_scaled_skinny.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
+#    test_scaled_variants.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
 set -eu
 verb=$1 megalith=$2 write=$3 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() {
-    echo "test_scaled_skinny: $1" >&2
+    echo "test_scaled_variants: $1" >&2
     cat "$scratch/err" >&2
     exit 1
 }
@@ -27,19 +27,23 @@ score() { # score SCHEDULE
 for flags in '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --group 128' '--bits fp8 --group 32'; do
     # shellcheck disable=SC2086
     "$megalith" quantize "$scratch/model" $flags --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
-    for rows in 1 2; do
+    for rows in 1 8; do
         "$megalith" lower "$scratch/q" --target sm_90a:4 --dtype bf16 --rows $rows --capacity 64 \
             --config "$scratch/config.json" -o "$scratch/$rows.mls" 2>"$scratch/err" || fail "not lowered"
     done
     sed -E 's/(norm_linear|linear_add|norm_swiglu)\.skinny/\1/' "$scratch/1.mls" >"$scratch/general.mls"
     ! cmp -s "$scratch/1.mls" "$scratch/general.mls" || fail "$flags: nothing is skinny"
-    grep -q 'norm_linear\.by_rows' "$scratch/2.mls" || fail "$flags: nothing is by_rows"
+    ! grep -E '(norm_linear|linear_add|norm_swiglu) ' "$scratch/8.mls" || fail "$flags: not all is batch"
+    grep -q 'linear_add\.batch' "$scratch/8.mls" || fail "$flags: nothing is batch"
     score "$scratch/1.mls"
     score "$scratch/general.mls"
+    score "$scratch/8.mls"
     cmp "$scratch/1.mls.json" "$scratch/general.mls.json" || fail "$flags: skinny and general differ"
+    cmp "$scratch/8.mls.json" "$scratch/general.mls.json" || fail "$flags: batch and general differ"
     [ "$flags" = '--bits 8' ] || { rm -rf "$scratch/q" && continue; }
-    score "$scratch/2.mls"
-    cmp "$scratch/1.mls.json" "$scratch/2.mls.json" || fail "$flags: skinny and by_rows differ"
+    sed 's/\.batch/.by_rows/' "$scratch/8.mls" >"$scratch/by_rows.mls"
+    score "$scratch/by_rows.mls"
+    cmp "$scratch/by_rows.mls.json" "$scratch/general.mls.json" || fail "$flags: by_rows and general differ"
     # A row group of down_proj has more blocks than this ring has room for.
     echo '{"schema":"megalith.config/1","warps":2,"page_bytes":2048,"ring_pages":2}' >"$scratch/small.json"
     "$megalith" lower "$scratch/q" --target sm_90a:4 --dtype bf16 --rows 1 --capacity 64 --config "$scratch/small.json" \

@@ -1,0 +1,284 @@
+/*
+ * Group-wise dequantized matrix multiplication of 2 to 8 rows of flagged input: the batch variant
+ * of products of scaled weights (linear/formats.cuh). As in linear/batch.cuh, each lane loads its
+ * own operands, which stay in registers if they fit. A run of a row is first gathered as it is, and
+ * its largest absolute value is determined. Then each lane divides its values by the power of two
+ * of their row and converts them to f16. The sums and their order are those of the general variant
+ * (linear/scaled.cuh).
+ */
+#ifndef MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
+#define MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
+
+#include "vm/cuda/device/linear/batch.cuh"
+#include "vm/cuda/device/linear/scaled_skinny.cuh"
+
+#if MGL_SCALED
+
+/* How a warp processes row groups of COLUMNS columns with format F. LOW: the input is f32. */
+template <class F, int COLUMNS, bool LOW>
+struct scaled_batch_path : batch_run<scaled_path<F, COLUMNS>::PARTS * MGL_WARPS, LOW, true> {
+    enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
+    typedef scaled_path<F, COLUMNS> W;
+    typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
+    /* registers for the run and the sums of its groups of codes 1 */
+    static constexpr int RUN_REGISTERS = (4 * input_run::HELD + 2 * W::ONES) * input_run::PARTS;
+    /* blocks that registers have room for, and blocks that are loaded at once */
+    static constexpr int ROOM = (MOST_REGISTERS - RUN_REGISTERS) / W::BLOCK_REGISTERS;
+    static constexpr int EACH = batch_steps < W::RUN,
+                         ROOM < 2 ? 2 : ROOM<BATCH_BLOCKS ? ROOM : BATCH_BLOCKS>::EACH;
+    /* all warps with blocks have the same number of whole blocks */
+    static constexpr bool FITS = BATCH_PATH && W::FULL && W::ALIGNED &&
+                                 W::KB * W::BLOCK == COLUMNS &&
+                                 input_run::BYTES * W::P.warps <= MGL_ACTIVATION_BYTES;
+};
+
+/* The results of the MMAs of a group: c[2 part + i]. The MMAs of each part of the input are those
+ * of add_batch. */
+template <class C> struct group_sums {
+    float c[2 * C::PARTS][4];
+};
+
+/* The sum of a group for this lane's row h (row_of_sums) and part `part` of the input. */
+template <class F, class C>
+static __device__ __forceinline__ float group_sum(const group_sums<C> &s, int part, int h)
+{
+    return C::LOW ? F::sum_of(s.c[2 * part + h][0], s.c[2 * part + h][3])
+                  : F::sum_of(s.c[0][h], s.c[1][2 + h]);
+}
+
+/* ---- the input --------------------------------------------------------------------------------
+ */
+
+/* Converts this lane's values of a block to operands: in place, from what make_operands wrote. */
+template <class C>
+static __device__ __forceinline__ void scale_block(const lane_rows &x, const float *factor,
+                                                   uint4 *block)
+{
+    if constexpr (C::LOW) {
+        uint2 high[2], low[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            float v[4];
+            format<DTYPE_F32>::unpack(block[h], v);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                v[i] *= factor[h];
+            split_row<DTYPE_F16>(x.odd, v, high[h], low[h]);
+        }
+        block[0] = of_both_rows(high);
+        block[C::PARTS - 1] = of_both_rows(low);
+    } else {
+        float v[8];
+        unpack_half(block[0], v);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            v[i] *= factor[0];
+        block[0] = make_uint4(pack_pair(DTYPE_F16, v[0], v[1]), pack_pair(DTYPE_F16, v[2], v[3]),
+                              pack_pair(DTYPE_F16, v[4], v[5]), pack_pair(DTYPE_F16, v[6], v[7]));
+    }
+}
+
+/* Divides each row of the run by its power of two and converts it to f16. reduce (2): the
+ * reciprocals for the rows of this lane's sums. */
+template <class C>
+static __device__ __forceinline__ void scale_rows(const machine &m, const lane_rows &x, uint4 *held,
+                                                  float *reduce)
+{
+    float factor[2];
+    u32 most[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        most[h] = x.most[h];
+#pragma unroll
+        for (int offset = 1; offset < (C::LOW ? 8 : 4); offset *= 2)
+            most[h] = max(most[h], __shfl_xor_sync(0xFFFFFFFFu, most[h], offset));
+        factor[h] = enlarging(most[h]);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int quarter =
+            m.lane & 3; /* the input of these rows is in lanes n = 2 q, or 2 q + h */
+        reduce[h] = reducing(C::LOW ? __shfl_sync(0xFFFFFFFFu, most[h], quarter * 8)
+                                    : __shfl_sync(0xFFFFFFFFu, most[0], (2 * quarter + h) * 4));
+    }
+#pragma unroll 2
+    for (int b = 0; b < C::BUFFERED; b++) {
+        uint4 block[C::PARTS];
+#pragma unroll
+        for (int k = 0; k < C::PARTS; k++)
+            block[k] = *buffered_operand<C>(m, b, k);
+        scale_block<C>(x, factor, block);
+#pragma unroll
+        for (int k = 0; k < C::PARTS; k++)
+            *buffered_operand<C>(m, b, k) = block[k];
+    }
+#pragma unroll
+    for (int b = 0; b < C::HELD; b++)
+        scale_block<C>(x, factor, held + b * C::PARTS);
+}
+
+/* ---- products ---------------------------------------------------------------------------------
+ */
+
+/* Multiplies the weights of unit `unit` of the run, decoded to f16, by all rows. */
+template <class F, class C>
+static __device__ __forceinline__ void add_unit(const machine &m, const uint4 *held, int unit,
+                                                uint4 w, group_sums<C> &s)
+{
+    const int b = unit / F::SPLIT;
+#pragma unroll
+    for (int k = 0; k < C::PARTS; k++) {
+        const uint4 x = b < C::BUFFERED
+                            ? *buffered_operand<C>(m, b, k)
+                            : held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * C::PARTS + k];
+        const uint2 first = F::in_unit(make_uint2(x.x, x.y), unit, m.lane);
+        const uint2 second = F::in_unit(make_uint2(x.z, x.w), unit, m.lane);
+        multiply_add<DTYPE_F16>(s.c[2 * k], w.x, w.y, w.z, w.w, first.x, first.y);
+        multiply_add<DTYPE_F16>(s.c[2 * k + 1], w.x, w.y, w.z, w.w, second.x, second.y);
+    }
+}
+
+/* The sums that the groups of the run would have if all codes were 1. */
+template <class F, class C> struct batch_ones {
+    enum { GROUPS = F::HAS_OFFSET ? C::W::GROUPS : 1 };
+    float of[GROUPS][C::PARTS][2];
+};
+
+template <class F, class C>
+static __device__ __forceinline__ void sum_ones(const machine &m, const uint4 *held,
+                                                batch_ones<F, C> &ones)
+{
+    typedef typename C::W W;
+#pragma unroll
+    for (int group = 0; group < batch_ones<F, C>::GROUPS; group++) {
+        group_sums<C> s = {};
+#pragma unroll
+        for (int i = group * W::GROUP; i < (group + 1) * W::GROUP; i++)
+            if (F::HAS_OFFSET && i < W::UNITS)
+                add_unit<F, C>(m, held, i, F::decoded_ones(), s);
+#pragma unroll
+        for (int k = 0; k < C::PARTS; k++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                ones.of[group][k][h] = group_sum<F, C>(s, k, h);
+    }
+}
+
+/* Multiplies the blocks of a row group from block FROM of the run on, EACH at a time, when their
+ * pages have landed. Adds the groups that end to total (PARTS, 2). Without scales on the tape,
+ * pages are freed as soon as their blocks are in registers; else the caller frees them after the
+ * row group. */
+template <class F, class C, int FROM = 0>
+static __device__ __forceinline__ void add_scaled_batch(machine &m, position &p, const uint4 *held,
+                                                        const batch_ones<F, C> &ones,
+                                                        group_sums<C> &s, float (*total)[2])
+{
+    typedef typename C::W W;
+    constexpr int N = W::RUN - FROM < C::EACH ? W::RUN - FROM : C::EACH;
+    constexpr int BLOCKS = N * W::P.warps, END = W::SCALE_BLOCKS + FROM * W::P.warps + BLOCKS;
+    /* the groups that end in this step */
+    constexpr int G0 = FROM * F::UNITS / W::GROUP;
+    constexpr int G1 = FROM + N == W::RUN ? W::GROUPS : (FROM + N) * F::UNITS / W::GROUP;
+    await_pages(m, p, m.base + (p.block + END + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
+    uint4 w[N];
+    group_scale of[G1 > G0 ? G1 - G0 : 1];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        w[i] =
+            *(const uint4 *)(ring_memory() + within_ring(p.at + i * W::P.warps * MGL_BLOCK_BYTES));
+#pragma unroll
+    for (int i = 0; i < G1 - G0; i++)
+        of[i] = read_scale<F>(m, p.block, W::ROW_SCALES,
+                              min(F::group_of(m.warp * W::UNITS) + G0 + i, W::ROW_SCALES - 1),
+                              m.lane >> 2);
+    p.seen = load_shared_acquire(&own().landed);
+    p.at = within_ring(p.at + BLOCKS * MGL_BLOCK_BYTES);
+    if (!F::ON_TAPE)
+        ring_free(m, m.base + (p.block + END) / PAGE_BLOCKS);
+#pragma unroll
+    for (int i = 0; i < N * F::UNITS; i++) {
+        const int unit = FROM * F::UNITS + i, group = unit / W::GROUP;
+        add_unit<F, C>(m, held, unit, F::decode(w[i / F::UNITS], i % F::UNITS / F::SPLIT), s);
+        if ((unit + 1) % W::GROUP != 0 && unit + 1 != W::UNITS)
+            continue;
+#pragma unroll
+        for (int k = 0; k < C::PARTS; k++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                total[k][h] = F::add_group(total[k][h], of[group - G0], group_sum<F, C>(s, k, h),
+                                           ones.of[F::HAS_OFFSET ? group : 0][k][h]);
+        s = {};
+    }
+    if constexpr (FROM + N < W::RUN)
+        add_scaled_batch<F, C, FROM + N>(m, p, held, ones, s, total);
+}
+
+/* Computes all row groups of a task with format F. The record of the task may be overwritten after
+ * the last sums are written. */
+template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
+{
+    typedef typename C::W W;
+    const input &in = own().in[m.instruction];
+    uint4 held[C::HELD * C::PARTS];
+    float reduce[2];
+    scale_rows<C>(m, gather_batch<C>(m, in, held), held, reduce);
+    batch_ones<F, C> ones;
+    sum_ones<F, C>(m, held, ones);
+    const int segments = in.segments;
+    position p = begin_batch<C::LOW>(m, in.count);
+    input_is_there(m, m.base + in.end);
+    for (int i = 0; i < segments; i++) {
+        const int groups = segment(m, i).groups;
+        p.block = segment(m, i).block;
+        for (int g = 0; g < groups; g++) {
+            group_sums<C> s = {};
+            float total[C::PARTS][2] = {};
+            p.at = ring_spot(m, p.block + W::SCALE_BLOCKS + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
+            add_scaled_batch<F, C>(m, p, held, ones, s, total);
+            p.block += W::ROW_GROUP_BLOCKS;
+            if (F::ON_TAPE)
+                ring_free(m, m.base + p.block / PAGE_BLOCKS);
+            write_batch<C::LOW>(
+                m, p,
+                [&](int h) {
+                    float sum[C::PARTS];
+#pragma unroll
+                    for (int k = 0; k < C::PARTS; k++) {
+                        sum[k] = total[k][h] * F::decoded_factor();
+                        sum[k] *= reduce[h];
+                    }
+                    return C::LOW ? sum[0] + sum[C::PARTS - 1] : sum[0];
+                },
+                g + 1 == groups);
+        }
+    }
+    return m;
+}
+
+/* Runs the task if it has COLUMNS columns and input of this kind. */
+template <class F, int COLUMNS, bool LOW>
+static __device__ __forceinline__ void try_scaled_batch(machine &m, const input &in)
+{
+    typedef scaled_batch_path<F, COLUMNS, LOW> C;
+    if constexpr (C::FITS)
+        if (in.columns == COLUMNS && in.low == LOW && LOW == (in.x.dtype == DTYPE_F32))
+            m = m.warp < C::W::P.warps ? sum_scaled_batch<F, C>(m) : skip_batch(m);
+}
+
+/* Runs the task if it uses the batch variant. */
+static __device__ __forceinline__ void consume_scaled_batch(machine &m, const input in)
+{
+    with_format(in.format, [&](auto f) {
+        typedef decltype(f) F;
+        try_scaled_batch<F, MGL_HIDDEN, true>(m, in);
+        if constexpr (MGL_ATTENDED != MGL_HIDDEN)
+            try_scaled_batch<F, MGL_ATTENDED, true>(m, in);
+        try_scaled_batch<F, MGL_ATTENDED, false>(m, in);
+        if constexpr (MGL_FFN != MGL_ATTENDED)
+            try_scaled_batch<F, MGL_FFN, false>(m, in);
+    });
+}
+
+#endif
+
+#endif
