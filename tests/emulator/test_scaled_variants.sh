@@ -53,3 +53,16 @@ for flags in '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --group 128' '--b
     cmp "$scratch/1.mls.json" "$scratch/small.mls.json" || fail "$flags: a small ring gives other bits"
     rm -rf "$scratch/q"
 done
+# Rows of hidden and of ffn values have different numbers of columns, in equally many blocks. All exchanged
+# values are f32, so both kinds of rows have two parts.
+"$write" "$scratch/model" --hidden 224 --heads 2 --kv-heads 1 --head-dim 64 --ffn 256 --vocab 75 --layers 1 \
+    --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
+"$megalith" quantize "$scratch/model" --bits 4 --group 32 --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
+echo '{"schema":"megalith.config/1","warps":2,"exchange_precision":0}' >"$scratch/config.json"
+for rows in 1 4; do
+    "$megalith" lower "$scratch/q" --target sm_90a:2 --dtype bf16 --rows $rows --capacity 64 \
+        --config "$scratch/config.json" -o "$scratch/$rows.mls" 2>"$scratch/err" || fail "not lowered"
+    score "$scratch/$rows.mls"
+done
+grep -q 'linear_add\.batch' "$scratch/4.mls" || fail "equally many blocks: nothing is batch"
+cmp "$scratch/1.mls.json" "$scratch/4.mls.json" || fail "equally many blocks: batch and skinny differ"

@@ -38,7 +38,8 @@ struct scaled_weights {
                   "decode() does not support it");
     enum {
         FOUR_BITS = CODE == CODE_INT4 || CODE == CODE_UINT4,
-        PARTS = FOUR_BITS ? 4 : 2, /* parts of a block */
+        PARTS = FOUR_BITS ? 4 : 2,        /* parts of a block */
+        BLOCK = PARTS * MGL_PART_COLUMNS, /* columns of a block */
         /* A unit is the columns that one MMA adds: a part, or half a part if groups have 16
          * columns. */
         SPLIT = GROUP == MGL_PART_COLUMNS / 2 ? 2 : 1,
@@ -52,6 +53,12 @@ struct scaled_weights {
         HAS_MINIMUMS = CODE == CODE_UINT4, /* each scale has a minimum, of the same dtype */
         HAS_OFFSET = CODE != CODE_E4M3     /* codes are integers with a zero point or a minimum */
     };
+
+    /* Blocks of a row. */
+    static __device__ __forceinline__ constexpr int blocks(int columns)
+    {
+        return (columns + BLOCK - 1) / BLOCK;
+    }
 
     /* Groups of a row that have scales on the tape. */
     static __device__ __forceinline__ constexpr int groups(int columns)

@@ -14,11 +14,11 @@
 
 #if MGL_SCALED
 
-/* How a warp processes row groups of COLUMNS columns with format F. LOW: the input is f32. */
-template <class F, int COLUMNS, bool LOW>
-struct scaled_batch_path : batch_run<scaled_path<F, COLUMNS>::PARTS * MGL_WARPS, LOW, true> {
+/* How a warp processes row groups of KB blocks with format F. LOW: the input is f32. */
+template <class F, int KB, bool LOW>
+struct scaled_batch_path : batch_run<scaled_path<F, KB * F::BLOCK>::PARTS * MGL_WARPS, LOW, true> {
     enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
-    typedef scaled_path<F, COLUMNS> W;
+    typedef scaled_path<F, KB * F::BLOCK> W;
     typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
     /* registers for the run and the sums of its groups of codes 1 */
     static constexpr int RUN_REGISTERS = (4 * input_run::HELD + 2 * W::ONES) * input_run::PARTS;
@@ -26,9 +26,8 @@ struct scaled_batch_path : batch_run<scaled_path<F, COLUMNS>::PARTS * MGL_WARPS,
     static constexpr int ROOM = (MOST_REGISTERS - RUN_REGISTERS) / W::BLOCK_REGISTERS;
     static constexpr int EACH = batch_steps < W::RUN,
                          ROOM < 2 ? 2 : ROOM<BATCH_BLOCKS ? ROOM : BATCH_BLOCKS>::EACH;
-    /* all warps with blocks have the same number of whole blocks */
+    /* all warps with blocks have the same number of blocks */
     static constexpr bool FITS = BATCH_PATH && W::FULL && W::ALIGNED &&
-                                 W::KB * W::BLOCK == COLUMNS &&
                                  input_run::BYTES * W::P.warps <= MGL_ACTIVATION_BYTES;
 };
 
@@ -255,13 +254,14 @@ template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
     return m;
 }
 
-/* Runs the task if it has COLUMNS columns and input of this kind. */
-template <class F, int COLUMNS, bool LOW>
+/* Runs the task if it has row groups of KB blocks and input of this kind. The host accepts only
+ * rows of whole blocks. */
+template <class F, int KB, bool LOW>
 static __device__ __forceinline__ void try_scaled_batch(machine &m, const input &in)
 {
-    typedef scaled_batch_path<F, COLUMNS, LOW> C;
+    typedef scaled_batch_path<F, KB, LOW> C;
     if constexpr (C::FITS)
-        if (in.columns == COLUMNS && in.low == LOW && LOW == (in.x.dtype == DTYPE_F32))
+        if (in.kblocks == KB && in.low == LOW && LOW == (in.x.dtype == DTYPE_F32))
             m = m.warp < C::W::P.warps ? sum_scaled_batch<F, C>(m) : skip_batch(m);
 }
 
@@ -270,12 +270,14 @@ static __device__ __forceinline__ void consume_scaled_batch(machine &m, const in
 {
     with_format(in.format, [&](auto f) {
         typedef decltype(f) F;
-        try_scaled_batch<F, MGL_HIDDEN, true>(m, in);
-        if constexpr (MGL_ATTENDED != MGL_HIDDEN)
-            try_scaled_batch<F, MGL_ATTENDED, true>(m, in);
-        try_scaled_batch<F, MGL_ATTENDED, false>(m, in);
-        if constexpr (MGL_FFN != MGL_ATTENDED)
-            try_scaled_batch<F, MGL_FFN, false>(m, in);
+        constexpr int HIDDEN = F::blocks(MGL_HIDDEN), ATTENDED = F::blocks(MGL_ATTENDED),
+                      FFN = F::blocks(MGL_FFN);
+        try_scaled_batch<F, HIDDEN, true>(m, in);
+        if constexpr (ATTENDED != HIDDEN)
+            try_scaled_batch<F, ATTENDED, true>(m, in);
+        try_scaled_batch<F, ATTENDED, false>(m, in);
+        if constexpr (FFN != ATTENDED)
+            try_scaled_batch<F, FFN, false>(m, in);
     });
 }
 

@@ -20,7 +20,7 @@ template <class F, int COLUMNS> struct scaled_path {
         MOST_LOADED = 16,     /* blocks that a warp loads at once */
         MOST_ROW_GROUPS = 4   /* row groups that a warp loads at once, if they have landed */
     };
-    static constexpr int BLOCK = F::PARTS * MGL_PART_COLUMNS, KB = (COLUMNS + BLOCK - 1) / BLOCK;
+    static constexpr int KB = F::blocks(COLUMNS);
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS, PARTS = RUN * F::PARTS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* all warps with blocks have the same number of blocks */
