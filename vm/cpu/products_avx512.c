@@ -138,21 +138,37 @@ static inline vector load_e4m3(const char *row, int step)
                                     : _mm512_castsi512_si256(halves));
 }
 
-/* Returns 16 codes as indices; the bits above the codes are not zero. In each quarter, a transpose
- * of bytes collects the bytes of the four parts in 32-bit lanes, one part in each byte of a lane.
- * Codes in upper nibbles come from a shifted copy of the lanes. The four even steps share all but
- * the last shift, and so do the four odd steps. */
-static inline __m512i load_int4(const char *row, int step)
+/* Returns the codes of four steps, all even or all odd, as indices: one step in each byte of a
+ * 32-bit lane. The bits above the codes are not zero. In each quarter, a transpose of bytes
+ * collects the bytes of the four parts. Codes in upper nibbles come from a shifted copy of the
+ * lanes. */
+static inline __m512i load_steps(const char *row, int odd)
 {
     const __m512i order =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     /* the 32-bit lane of each column of two quarters (formats.h); 16 to 31: the shifted copy */
     const __m512i quarters =
         _mm512_setr_epi32(0, 2, 16, 18, 1, 3, 17, 19, 4, 6, 20, 22, 5, 7, 21, 23);
-    const __m512i lanes = _mm512_add_epi32(quarters, _mm512_set1_epi32(step % 2 * 8));
+    const __m512i lanes = _mm512_add_epi32(quarters, _mm512_set1_epi32(odd * 8));
     const __m512i lower = _mm512_shuffle_epi8(_mm512_loadu_si512(row), order);
-    const __m512i codes = _mm512_permutex2var_epi32(lower, lanes, _mm512_srli_epi32(lower, 4));
-    return _mm512_srli_epi32(codes, (unsigned)step / 2 * 8);
+    return _mm512_permutex2var_epi32(lower, lanes, _mm512_srli_epi32(lower, 4));
+}
+
+/* The codes of the even steps, then of the odd steps. */
+enum { EXPANDED = 128 };
+
+static inline void expand_codes(const char *row, char *to)
+{
+    _mm512_store_si512(to, load_steps(row, 0));
+    _mm512_store_si512(to + 64, load_steps(row, 1));
+}
+
+/* An unaligned load moves the byte of the step to the lowest byte of each lane. A shift would take
+ * one of the two ports that multiply and permute. */
+static inline vector load_expanded(const char *codes, int step, struct table table)
+{
+    const __m512i indices = _mm512_loadu_si512(codes + step % 2 * 64 + step / 2);
+    return _mm512_permutexvar_ps(indices, table.weights);
 }
 
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
@@ -160,8 +176,11 @@ static inline vector load_scaled(mgl_weight_code code, const char *row, int step
                                  bool ones)
 {
     (void)part;
-    if (is_nibble(code))
-        return _mm512_permutexvar_ps(load_int4(row, step), table.weights);
+    if (is_nibble(code)) {
+        const __m512i indices =
+            _mm512_srli_epi32(load_steps(row, step % 2), (unsigned)step / 2 * 8);
+        return _mm512_permutexvar_ps(indices, table.weights);
+    }
     const vector number = code == MGL_CODE_E4M3
                               ? load_e4m3(row, step)
                               : _mm512_sub_ps(load_int8(row, step), spread(group->zero[i]));

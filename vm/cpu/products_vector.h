@@ -24,6 +24,12 @@
  *         ones: all scales are 1, and none is applied
  *     table_of(code, group, i)
  *         struct table: what load_scaled needs of a group of columns besides scale and zero point
+ *     EXPANDED
+ *         bytes of the expanded codes of a row of a block, if codes have 4 bits; 0: not used
+ *     expand_codes(row, to)
+ *         expands the codes of a row of a block
+ *     load_expanded(codes, step, table)
+ *         LANES weights of columns 16 step .. + 15, in place of load_scaled
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
  * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
@@ -34,6 +40,10 @@
  * Runs follow the order of k. On a tape for several warps this is not the order of bytes, and
  * hardware prefetchers cannot predict it. A pass over the tape therefore prefetches blocks some
  * distance ahead, and passes over a panel prefetch the run that is converted next.
+ *
+ * Codes are expanded some blocks before they are read, so that the stores have reached the cache:
+ * load_expanded reads at other addresses than expand_codes stores, which a CPU cannot forward from
+ * a store that waits.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_VECTOR_H
 #define MGL_VM_CPU_PRODUCTS_VECTOR_H
@@ -53,8 +63,10 @@ enum {
     STEP = GROUP * SUMS,        /* floats of a panel for SUMS columns */
     RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
     TILE_ROWS = 3,
-    AHEAD = 20, /* prefetch distance of a pass over a tape, in blocks */
-    RATE = 256  /* fixed-point unit of feed.rate: one line per step of a tile */
+    AHEAD = 20,       /* prefetch distance of a pass over a tape, in blocks */
+    EXPAND_AHEAD = 2, /* blocks between expanding codes and reading them; less than: */
+    EXPANDED_BLOCKS = 4,
+    RATE = 256 /* fixed-point unit of feed.rate: one line per step of a tile */
 };
 
 #include "vm/cpu/products_scaled.h"
@@ -164,16 +176,45 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
         __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
 }
 
+/* Expanded codes of some blocks: block b is at b % EXPANDED_BLOCKS. A load may reach into the next
+ * row.
+ */
+struct expanded {
+    _Alignas(LINE) char rows[EXPANDED_BLOCKS * GROUP * EXPANDED + LINE];
+};
+
+ALWAYS_INLINE char *expanded_block(struct expanded *expanded, int b)
+{
+    return expanded->rows + (unsigned)b % EXPANDED_BLOCKS * GROUP * EXPANDED;
+}
+
+/* Expands the codes of rows [first, first + count) of a block. */
+ALWAYS_INLINE void expand_rows(const struct run *run, int b, int first, int count,
+                               struct expanded *expanded)
+{
+    const char *block = block_at(run->blocks, run->place, b) + first * LINE;
+    char *to = expanded_block(expanded, b);
+#pragma GCC unroll 16
+    for (int i = 0; i < count; i++)
+        expand_codes(block + i * LINE, to + i * EXPANDED);
+}
+
 /* One pass over a run: multiplies `tile.weights` weight rows from `first` on, for the sum vectors
  * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
- * advances `feed`. `ones`: all scales are 1, so no scale is applied. */
+ * advances `feed`. `ones`: all scales are 1, so no scale is applied. A group of columns begins only
+ * at every `unit`-th step of a block. */
 ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct feed *feed,
-                        mgl_weight_code code, struct tile tile, int first, int part, bool ones)
+                        mgl_weight_code code, struct tile tile, int first, int part, bool ones,
+                        int unit)
 {
     vector sums[GROUP][TILE_ROWS][PARTS], x[TILE_ROWS][PARTS];
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
     struct scale_cursor scales = {.group = NULL};
+    const bool expands = EXPANDED && is_nibble(code);
+    struct expanded expanded;
+    for (int b = run->lo; expands && b < least(run->lo + EXPAND_AHEAD, run->hi); b++)
+        expand_rows(run, b, first, tile.weights, &expanded);
 #pragma GCC unroll 16
     for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
@@ -184,6 +225,9 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, place, b) + first * LINE;
         const char *ahead = tape ? tape_block(tape, b + tape->ahead) + first * LINE : NULL;
+        const char *codes = expanded_block(&expanded, b);
+        if (expands && b + EXPAND_AHEAD < run->hi)
+            expand_rows(run, b + EXPAND_AHEAD, first, tile.weights, &expanded);
         if (!tape)
             ask_feed(feed);
 #pragma GCC unroll 16
@@ -193,7 +237,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             if (tape)
                 ask_lines(ahead, step * tile.weights / steps_of(code),
                           (step + 1) * tile.weights / steps_of(code));
-            if (is_scaled(code))
+            if (is_scaled(code) && step % unit == 0)
                 next_scales(run->scales, code, (int64_t)b * columns_of(code) + step * SUMS, first,
                             tile.weights, &scales);
 #pragma GCC unroll 16
@@ -205,8 +249,9 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             for (int i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
                 for (int p = 0; p < tile.parts; p++) {
-                    vector w = load_weights(block + i * LINE, code, column + p * LANES, &scales, i,
-                                            first + i, ones);
+                    vector w = expands ? load_expanded(codes + i * EXPANDED, step, scales.tables[i])
+                                       : load_weights(block + i * LINE, code, column + p * LANES,
+                                                      &scales, i, first + i, ones);
                     IN_REGISTER(w);
 #pragma GCC unroll 16
                     for (int r = 0; r < tile.rows; r++)
@@ -229,13 +274,13 @@ ALWAYS_INLINE int passes_of(struct tile tile)
 }
 
 ALWAYS_INLINE void tile_rows(const struct run *run, const struct tape *tape, struct feed *feed,
-                             mgl_weight_code code, struct tile tile, bool ones)
+                             mgl_weight_code code, struct tile tile, bool ones, int unit)
 {
 #pragma GCC unroll 16
     for (int first = 0; first < GROUP; first += tile.weights)
 #pragma GCC unroll 16
         for (int part = 0; part < PARTS; part += tile.parts)
-            pass(run, tape, feed, code, tile, first, part, ones);
+            pass(run, tape, feed, code, tile, first, part, ones, unit);
 }
 
 /* Multiplies a tile of 1 to TILE_ROWS rows. */
@@ -243,13 +288,15 @@ ALWAYS_INLINE void tile_code(const struct run *run, const struct tape *tape, mgl
                              int rows)
 {
     if (rows == 1 && code == MGL_CODE_INT8 && !tape->matrix->groups)
-        tile_rows(run, tape, NULL, code, tape_tile(code, 1), true);
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1), true, 1);
+    else if (rows == 1 && is_nibble(code) && run->scales->size % (4 * SUMS) == 0)
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1), false, 4);
     else if (rows == 1)
-        tile_rows(run, tape, NULL, code, tape_tile(code, 1), false);
+        tile_rows(run, tape, NULL, code, tape_tile(code, 1), false, 1);
     else if (rows == 2)
-        tile_rows(run, tape, NULL, code, tape_tile(code, 2), false);
+        tile_rows(run, tape, NULL, code, tape_tile(code, 2), false, 1);
     else if (tape_rows(code) >= TILE_ROWS)
-        tile_rows(run, tape, NULL, code, tape_tile(code, TILE_ROWS), false);
+        tile_rows(run, tape, NULL, code, tape_tile(code, TILE_ROWS), false, 1);
 }
 
 static void tile_tape(const struct run *run, const struct tape *tape, mgl_weight_code code,
@@ -270,11 +317,11 @@ static void tile_panel(const struct run *run, struct feed *feed, int rows)
 {
     struct feed local = *feed; /* a local copy, which stores to memory cannot alias */
     if (rows == 1)
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(1), false);
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(1), false, 1);
     else if (rows == 2)
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(2), false);
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(2), false, 1);
     else
-        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(TILE_ROWS), false);
+        tile_rows(run, NULL, &local, MGL_CODE_F32, panel_tile(TILE_ROWS), false, 1);
     *feed = local;
 }
 
