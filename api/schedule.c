@@ -51,6 +51,8 @@ static mgl_status read_shape(const char *text, mgl_graph **out, mgl_error *err)
     status = mgl_config_read(&json, &config, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
+    if (!status)
+        status = mgl_synthetic_parse_formats(&json, &config, err);
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status ? status : mgl_synthetic_open(&config, 1, out, err);

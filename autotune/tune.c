@@ -18,6 +18,7 @@
 #include "base/json_out.h"
 #include "base/memory.h"
 #include "eval/synthetic.h"
+#include "eval/weight_flags.h"
 #include "vm/cuda/cuda.h"
 #include "vm/pipeline/device.h"
 
@@ -28,7 +29,7 @@
 #include <sys/random.h>
 
 #define OPTIONS_SCHEMA "megalith.options/1"
-enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100, MOST_NAME = 160 };
+enum { MAX_TEXT = 1 << 20, LONGEST_NAME = 100, LONGEST_NAME_OF_FORMATS = 140, MOST_NAME = 160 };
 
 void mgl_tune_clear(mgl_tune *tune)
 {
@@ -63,6 +64,53 @@ static mgl_status copy_text(const char *from, char **to, mgl_error *err)
 
 /* ---- a record from a request ----------------------------------------------------------------- */
 
+static mgl_status check_dtype(const char *name, mgl_error *err)
+{
+    mgl_dtype dtype;
+    if (mgl_dtype_parse(name, &dtype) && dtype != MGL_I32)
+        return MGL_OK;
+    return mgl_fail(err, MGL_USAGE, name,
+                    "unknown dtype; supported: bf16, f16, f32, int8, int4 and fp8");
+}
+
+static bool is_scaled(const mgl_config *config)
+{
+    return mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head);
+}
+
+/* Splits the requested dtype into the code of the layers' weights and the dtype of all other
+ * numbers. */
+static const char *split_dtype(const mgl_tune_request *r, mgl_weight_code *layers)
+{
+    const char *name = r->dtype ? r->dtype : "bf16";
+    *layers = MGL_CODE_BF16;
+    return mgl_weight_flag_find(name, strlen(name), layers) ? "bf16" : name;
+}
+
+/* Sets the weight formats of the flags; those of a quantized model remain. */
+static mgl_status choose_formats(const mgl_tune_request *r, mgl_config *config, mgl_error *err)
+{
+    mgl_weight_code layers, head = MGL_CODE_BF16;
+    split_dtype(r, &layers);
+    const bool any_scaled = mgl_weight_code_get(layers)->scaled;
+    if (is_scaled(config) && (any_scaled || r->head_dtype || r->group))
+        return mgl_fail(err, MGL_USAGE, "--dtype, --group or --head-dtype",
+                        MGL_WEIGHT_FLAGS_NEED_NONE);
+    if (is_scaled(config))
+        return MGL_OK;
+    mgl_status status = MGL_OK;
+    if (r->head_dtype)
+        status =
+            mgl_weight_flag_read("--head-dtype", r->head_dtype, strlen(r->head_dtype), &head, err);
+    if (!status)
+        status = mgl_weight_flag_check_group(r->group,
+                                             any_scaled || mgl_weight_code_get(head)->scaled, err);
+    if (!status)
+        mgl_synthetic_choose_formats(config, mgl_weight_flag_format(layers, r->group),
+                                     mgl_weight_flag_format(head, r->group));
+    return status;
+}
+
 static mgl_status find_model(const mgl_tune_request *r, mgl_config *config,
                              mgl_campaign_record *out, mgl_error *err)
 {
@@ -74,6 +122,8 @@ static mgl_status find_model(const mgl_tune_request *r, mgl_config *config,
                                  : "is missing; give --shape or MODEL");
     mgl_status status = r->model ? mgl_synthetic_read_config(r->model, config, err)
                                  : mgl_synthetic_find_shape(r->shape, config, err);
+    if (!status)
+        status = choose_formats(r, config, err);
     if (!status)
         status = mgl_shape_name(config, name, err);
     if (!status)
@@ -220,19 +270,26 @@ static void put_plain(mgl_text *out, const char *text)
     }
 }
 
-static mgl_status choose_name(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
+static mgl_status choose_name(const mgl_tune_request *r, const mgl_config *config,
+                              mgl_campaign_record *out, mgl_error *err)
 {
     mgl_text name = {0};
+    char formats[MGL_SYNTHETIC_TEXT];
     if (r->name)
         return copy_text(r->name, &out->name, err);
-    const char *parts[] = {out->model, out->device, out->target, out->dtype, out->workloads};
+    mgl_synthetic_print_formats(config, formats);
+    const size_t most = formats[0] ? LONGEST_NAME_OF_FORMATS : LONGEST_NAME;
+    const char *parts[] = {out->model,  formats,    out->device,
+                           out->target, out->dtype, out->workloads};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!parts[i][0])
+            continue;
         mgl_text_put(&name, i ? "-" : "");
         put_plain(&name, parts[i]);
     }
     mgl_text_format(&name, "-cap-%lld", (long long)out->capacity);
-    if (!name.failed && name.length > LONGEST_NAME)
-        name.bytes[LONGEST_NAME] = 0;
+    if (!name.failed && name.length > most)
+        name.bytes[most] = 0;
     return take_text(&name, &out->name, err);
 }
 
@@ -248,19 +305,12 @@ static mgl_status draw_seed(const mgl_tune_request *r, mgl_campaign_record *out,
     return MGL_OK;
 }
 
-static mgl_status check_dtype(const char *name, mgl_error *err)
-{
-    mgl_dtype dtype;
-    if (mgl_dtype_parse(name, &dtype) && dtype != MGL_I32)
-        return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: bf16, f16 and f32");
-}
-
 static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *out, mgl_error *err)
 {
     mgl_config config;
     mgl_target target;
-    const char *dtype = r->dtype ? r->dtype : "bf16";
+    mgl_weight_code layers;
+    const char *dtype = split_dtype(r, &layers);
     if (r->fresh && r->rebase)
         return mgl_fail(
             err, MGL_USAGE, "--new",
@@ -287,7 +337,7 @@ static mgl_status make_record(const mgl_tune_request *r, mgl_campaign_record *ou
         status = draw_seed(r, out, err);
     if (!status)
         status = copy_text("running", &out->state, err);
-    return status ? status : choose_name(r, out, err);
+    return status ? status : choose_name(r, &config, out, err);
 }
 
 /* ---- a campaign from a record -----------------------------------------------------------------
@@ -397,7 +447,11 @@ static mgl_status compare(const mgl_tune_request *r, const mgl_campaign_record *
     /* the chat flags require --proposer */
     bool options = r->config || r->proposers || r->allow_formats;
     const char *flag = NULL;
-    if (differs(wanted->shape, found->shape))
+    char wanted_weights[MGL_SYNTHETIC_TEXT], found_weights[MGL_SYNTHETIC_TEXT];
+    if (strcmp(mgl_shape_weights(wanted->shape, wanted_weights),
+               mgl_shape_weights(found->shape, found_weights)) != 0)
+        flag = "--dtype, --group or --head-dtype";
+    else if (differs(wanted->shape, found->shape))
         flag = "MODEL or --shape";
     else if (differs(wanted->device, found->device))
         flag = "--device";

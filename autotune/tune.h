@@ -42,7 +42,11 @@ typedef struct mgl_tune_request {
     const char *shape;  /* name of a built-in shape, instead of `model` */
     const char *device; /* "cuda", "cuda:1", "cpu", "none"; NULL: "cuda" */
     const char *target; /* only for the devices "cpu" and "none" */
-    const char *dtype;  /* "bf16", or "f16" and "f32" where no GPU executes them; NULL: "bf16" */
+    /* "bf16", or "f16" and "f32" where no GPU executes them; NULL: "bf16". "int8", "int4" or "fp8":
+     * the format of the layers' weights, with bf16 numbers elsewhere. */
+    const char *dtype;
+    const char *head_dtype; /* format of the head's weights (eval/weight_flags.h); NULL: unscaled */
+    int group;              /* columns that share a scale; 0: the default of the format */
     /* "ctx=0,8192;batch=1,8"; NULL: one sequence, at contexts 0 and half of the capacity */
     const char *workloads;
     int capacity;          /* positions of a sequence */

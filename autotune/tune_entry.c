@@ -85,6 +85,8 @@ static mgl_status make_entry(const mgl_tune *tune, const mgl_trial *trial, int s
                        .extras = s->config.extras,
                        .dtype = s->dtype,
                        .kv = s->dtype,
+                       .layers = s->config.layers,
+                       .head = s->config.head,
                        .target = s->target,
                        .sequences = sequences,
                        .capacity_lo = s->capacity,

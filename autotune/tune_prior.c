@@ -30,6 +30,12 @@ static bool is_near_shape(const mgl_geometry *a, const mgl_geometry *b)
            is_near_size(a->ffn, b->ffn) && is_near_size(a->heads, b->heads);
 }
 
+/* Whether the weights have the same codes. Groups may differ. */
+static bool has_codes(const mgl_config *a, const mgl_config *b)
+{
+    return a->layers.code == b->layers.code && a->head.code == b->head.code;
+}
+
 struct found {
     const mgl_tune *tune;
     mgl_campaign_record list[MOST_CAMPAIGNS]; /* (count) the newest one last; only names and ids are
@@ -50,6 +56,7 @@ static mgl_status consider(void *user, const mgl_campaign_record *other, mgl_err
     if (other->id >= own->id || !is_same(other->device, own->device) ||
         !is_same(other->target, own->target) || !is_same(other->dtype, own->dtype) ||
         !other->shape || mgl_shape_parse(other->shape, &config, NULL) ||
+        !has_codes(&config, &found->tune->subject.config) ||
         !is_near_shape(&config.geometry, &found->tune->subject.config.geometry))
         return MGL_OK;
     char *name = mgl_strdup(other->name);

@@ -109,6 +109,14 @@ typedef struct mgl_cli_option {
     X(flag, no_tuned, "--no-tuned", NULL, 0, 0,                                                    \
       "use the default schedule even if a tuned one exists")
 
+/* Options of verbs with synthetic weights, besides --dtype (eval/weight_flags.h). */
+#define MGL_CLI_WEIGHT_OPTIONS(X)                                                                  \
+    X(int, group, "--group", "N", MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP,                            \
+      "columns that share a scale, 16 or a multiple of 32; fp8: blocks of N x N (int4: 128; int8 " \
+      "and fp8: a row)")                                                                           \
+    X(text, head_dtype, "--head-dtype", MGL_WEIGHT_FLAG_NAMES, 0, 0,                               \
+      "format of the head's weights (bf16)")
+
 /* Options of verbs that run a model. */
 #define MGL_CLI_SCHEDULE_OPTION(X)                                                                 \
     X(file, schedule, "--schedule", "F.mls", 0, 0, "run this schedule instead of lowering one")

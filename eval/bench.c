@@ -260,15 +260,6 @@ static mgl_status lower(struct bench *b, mgl_error *err)
     return mgl_schedule_lower(b->graph, &b->machine.target, &options, &config, &b->program, err);
 }
 
-/* Opens the model of a request. */
-static mgl_status open_graph(const mgl_bench_request *r, mgl_graph **out, mgl_error *err)
-{
-    mgl_config config = r->config;
-    config.tied = config.tied && !mgl_weight_format_is_scaled(r->head);
-    mgl_status status = mgl_synthetic_open(&config, r->seed, out, err);
-    return status ? status : mgl_synthetic_set_formats(*out, r->layers, r->head, err);
-}
-
 mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *device,
                                  const mgl_target *target, char out[MGL_KERNEL_DIGEST],
                                  mgl_error *err)
@@ -278,7 +269,7 @@ mgl_status mgl_bench_find_kernel(const mgl_bench_request *request, const char *d
     snprintf(b.machine.name, sizeof b.machine.name, "%s", device);
     b.machine.target = *target;
     out[0] = 0;
-    mgl_status status = open_graph(request, &b.graph, err);
+    mgl_status status = mgl_synthetic_open(&request->config, request->seed, &b.graph, err);
     if (!status)
         status = request->tuned ? lower_tuned(&b, err) : lower(&b, err);
     if (!status && !lacks_entry(&b))
@@ -376,8 +367,8 @@ static void describe(struct bench *b)
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;
     b->out->rows = b->program->limits.rows;
-    b->out->layers = b->request->layers;
-    b->out->head = b->request->head;
+    b->out->layers = b->request->config.layers;
+    b->out->head = b->request->config.head;
     measure_weights(b);
     b->out->positions = b->program->limits.capacity;
     b->out->derived = !b->request->capacity && b->out->positions == mgl_bench_needed(b->request);
@@ -392,7 +383,7 @@ static mgl_status open_bench(struct bench *b, mgl_error *err)
     if (!status)
         status = allocate_host(b, err);
     if (!status)
-        status = open_graph(r, &b->graph, err);
+        status = mgl_synthetic_open(&r->config, r->seed, &b->graph, err);
     if (!status)
         status = b->request->tuned ? lower_tuned(b, err) : lower(b, err);
     if (!status && !lacks_entry(b))

@@ -37,20 +37,18 @@ enum {
 #define MGL_BENCH_BASELINE_ERROR 5e-2
 
 typedef struct mgl_bench_request {
-    mgl_config config;                /* model configuration */
+    mgl_config config;                /* model configuration, with its weight formats */
     const char *device;               /* "cuda", "cuda:1"; NULL: "cuda" */
     const mgl_schedule_config *knobs; /* NULL: default configuration */
     const char
         *also;  /* architecture of the second machine ("compute_80": cp.async path), or NULL */
     bool tuned; /* use the tuned entry that `run` would choose; without one, nothing is measured.
                    Excludes knobs */
-    mgl_dtype dtype;                /* activations, cache and unscaled weights: MGL_BF16 */
-    mgl_weight_format layers, head; /* formats of the matrices; unscaled: `dtype`. A scaled head is
-                                       separate even if the config ties it to the embedding */
-    int batch;                      /* sequences; above 16 only if the knobs have `second_rows` */
-    int context;                    /* cache positions of each sequence before the run */
-    int capacity;                   /* cache capacity in positions; 0: mgl_bench_needed */
-    int queues;                     /* queues of the program; 0: all of the device */
+    mgl_dtype dtype;         /* activations, cache and unscaled weights: MGL_BF16 */
+    int batch;               /* sequences; above 16 only if the knobs have `second_rows` */
+    int context;             /* cache positions of each sequence before the run */
+    int capacity;            /* cache capacity in positions; 0: mgl_bench_needed */
+    int queues;              /* queues of the program; 0: all of the device */
     int tokens;              /* tokens per sequence and sample; a prompt case makes one token,
                                 whatever this is */
     int prompt;              /* prompt tokens of the one sequence; 0: decoding */

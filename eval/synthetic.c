@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/format.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "importer/checkpoint.h"
@@ -130,43 +132,77 @@ static mgl_status read_compiled(const char *path, mgl_json *out, mgl_error *err)
     return status;
 }
 
-/* A quantized model measured with other weights would give the times of another model. */
-static mgl_status check_not_quantized(const mgl_json *json, mgl_error *err)
+/* Whether config.json declares a quantization, or a file beside it does (older checkpoints of GPTQ
+ * and AWQ). */
+static bool declares_quantization(const mgl_json *json, const char *path)
 {
     static const char *const keys[] = {"quantization_config", "compression_config"};
+    static const char *const files[] = {"quantize_config.json", "quant_config.json"};
+    bool found = false;
+    mgl_text beside = {0};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const cJSON *own = mgl_json_member(json->root, keys[i]);
-        if (own && !cJSON_IsNull(own))
-            return mgl_fail(err, MGL_BAD_INPUT, json->file,
-                            "the model is quantized (%s), and its format would not be measured; "
-                            "give the unquantized model (bench: with --dtype)",
-                            keys[i]);
+        found |= own && !cJSON_IsNull(own);
     }
+    const char *name = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof files / sizeof *files && !found; i++) {
+        mgl_text_clear(&beside);
+        mgl_text_format(&beside, "%.*s%s", name ? (int)(name + 1 - path) : 0, path, files[i]);
+        found = !beside.failed && !access(beside.bytes, F_OK);
+    }
+    mgl_text_clear(&beside);
+    return found;
+}
+
+/* The formats of a model must be those of a synthetic one, which are fewer. */
+static mgl_status check_formats(const mgl_graph *graph, const char *path, mgl_config *out,
+                                mgl_error *err)
+{
+    char layers[MGL_WEIGHT_FORMAT_TEXT], own[MGL_WEIGHT_FORMAT_TEXT];
+    const int other = mgl_graph_find_formats(graph, &out->layers, &out->head);
+    if (other >= 0 && graph->tensors[other].reordered)
+        return mgl_fail(err, MGL_BAD_INPUT, path,
+                        "the columns of a matrix are reordered (g_idx): %s; synthetic weights "
+                        "have no column order: give a model without activation order",
+                        graph->tensors[other].name);
+    if (other >= 0)
+        return mgl_fail(err, MGL_BAD_INPUT, path,
+                        "the layers have several weight formats: %s, and %s of %s; synthetic "
+                        "weights have one: give a model with one format",
+                        mgl_weight_format_print(out->layers, layers),
+                        mgl_weight_format_print(mgl_tensor_format(&graph->tensors[other]), own),
+                        graph->tensors[other].name);
+    if (mgl_weight_format_has_minimums(out->layers) || mgl_weight_format_has_minimums(out->head))
+        return mgl_fail(err, MGL_BAD_INPUT, path,
+                        "the weights have minimums (Q4_1), which synthetic weights do not have; "
+                        "give a model in another format");
+    if (graph->tied && mgl_weight_format_is_scaled(out->head))
+        return mgl_fail(err, MGL_BAD_INPUT, path,
+                        "the head is a quantized embedding, which synthetic weights do not have; "
+                        "give a model with a separate head");
     return MGL_OK;
 }
 
-/* Rejects a compiled model with quantized tensors. Its config.json does not declare the
- * quantization if the model was compiled from a GGUF file. */
-static mgl_status check_compiled(const char *path, mgl_error *err)
+/* Reads the weight formats of a quantized model from its files. */
+static mgl_status read_formats(const char *path, mgl_config *out, mgl_error *err)
 {
     mgl_checkpoint *checkpoint;
     mgl_status status = mgl_import(path, &checkpoint, err);
     if (status)
         return status;
-    for (int i = 0; i < checkpoint->graph->tensor_count && !status; i++)
-        if (mgl_tensor_is_quantized(&checkpoint->graph->tensors[i]))
-            status = mgl_fail(err, MGL_BAD_INPUT, path,
-                              "the compiled model is quantized, and its format would not be "
-                              "measured; give the unquantized model (bench: with --dtype)");
+    status = check_formats(checkpoint->graph, path, out, err);
+    out->tied = checkpoint->graph->tied;
     mgl_checkpoint_close(checkpoint);
     return status;
 }
 
-static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error *err)
+/* Reads a config.json of `folder`, or of a compiled model. NULL: a config.json alone. */
+static mgl_status read_config_file(const char *path, const char *folder, mgl_config *out,
+                                   mgl_error *err)
 {
     mgl_json json = {0};
     mgl_reasons reasons = {0};
-    bool compiled;
+    bool compiled, quantized;
     mgl_status status = mgl_mega_stands(path, &compiled, err);
     if (!status)
         status = compiled ? read_compiled(path, &json, err)
@@ -176,10 +212,13 @@ static mgl_status read_config_file(const char *path, mgl_config *out, mgl_error 
     status = mgl_config_read(&json, out, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
-    if (!status)
-        status = check_not_quantized(&json, err);
-    if (!status && compiled)
-        status = check_compiled(path, err);
+    quantized = !status && !compiled && declares_quantization(&json, path);
+    if (quantized && !folder)
+        status = mgl_fail(err, MGL_BAD_INPUT, path,
+                          "the model is quantized, and its weight formats are in its other files; "
+                          "give the folder of the model");
+    if (!status && (compiled || quantized))
+        status = read_formats(compiled ? path : folder, out, err);
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
@@ -193,7 +232,7 @@ static mgl_status read_folder(const char *folder, mgl_config *out, mgl_error *er
     mgl_text_format(&file, "%s/config.json", folder);
     if (!status)
         status = file.failed ? mgl_fail_memory(err, file.length)
-                             : read_config_file(file.bytes, out, err);
+                             : read_config_file(file.bytes, folder, out, err);
     mgl_text_clear(&file);
     return status;
 }
@@ -218,11 +257,79 @@ mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_erro
     if (!status)
         status = check_not_gguf(is_file ? path : found, err);
     if (!status)
-        status = is_file ? read_config_file(path, out, err) : read_folder(found, out, err);
+        status = is_file ? read_config_file(path, NULL, out, err) : read_folder(found, out, err);
     if (!status && out->tied)
         status = mgl_checkpoint_find_tie(is_file ? path : found, out, err);
     mgl_free(found);
     return status;
+}
+
+/* ---- text of formats ------------------------------------------------------------------------ */
+
+static mgl_status parse_format(const mgl_json *json, const cJSON *from, const char *key,
+                               mgl_weight_format *out, mgl_error *err)
+{
+    const char *text = NULL;
+    mgl_status status = mgl_json_get_string(json, from, key, true, &text, err);
+    if (status)
+        return status;
+    const char *at = text, *end = text + strlen(text);
+    const bool read = mgl_weight_format_read(&at, end, out) == MGL_FORMAT_READ && at == end;
+    if (!read || mgl_weight_format_has_minimums(*out) ||
+        !(mgl_weight_format_is_scaled(*out) || out->code == MGL_CODE_BF16))
+        return mgl_fail(
+            err, MGL_BAD_INPUT, json->file,
+            "unknown weight format: %s = \"%.60s\"; supported: bf16, and int8, int4 and "
+            "e4m3 with scales, such as \"int4 group 128 f16\"",
+            key, text);
+    if (!mgl_weight_format_is_scaled(*out))
+        *out = (mgl_weight_format){0};
+    return MGL_OK;
+}
+
+mgl_status mgl_synthetic_parse_formats(const mgl_json *json, mgl_config *out, mgl_error *err)
+{
+    const cJSON *from = mgl_json_member(json->root, MGL_SYNTHETIC_FORMATS);
+    const char *method = NULL;
+    if (!from || cJSON_IsNull(from))
+        return MGL_OK;
+    mgl_status status =
+        mgl_json_get_object(json, json->root, MGL_SYNTHETIC_FORMATS, true, &from, err);
+    if (!status)
+        status = mgl_json_get_string(json, from, "quant_method", true, &method, err);
+    if (!status && strcmp(method, MGL_SYNTHETIC_METHOD) != 0)
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "the weight formats of a quantized checkpoint are in its other files: "
+                          "quant_method = \"%.40s\"; give the model itself, or quant_method \"%s\" "
+                          "with the keys layers and head",
+                          method, MGL_SYNTHETIC_METHOD);
+    if (!status)
+        status = parse_format(json, from, "layers", &out->layers, err);
+    if (!status)
+        status = parse_format(json, from, "head", &out->head, err);
+    if (!status && out->tied && mgl_weight_format_is_scaled(out->head))
+        status = mgl_fail(err, MGL_BAD_INPUT, json->file,
+                          "a head with scales is tied to the embedding; set tie_word_embeddings to "
+                          "false");
+    return status;
+}
+
+const char *mgl_synthetic_print_format(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT])
+{
+    if (!mgl_weight_format_is_scaled(format))
+        format = mgl_weight_format_of(MGL_BF16);
+    return mgl_weight_format_print(format, to);
+}
+
+const char *mgl_synthetic_print_formats(const mgl_config *config, char to[MGL_SYNTHETIC_TEXT])
+{
+    char layers[MGL_WEIGHT_FORMAT_TEXT], head[MGL_WEIGHT_FORMAT_TEXT];
+    to[0] = 0;
+    if (mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head))
+        mgl_format_into(to, MGL_SYNTHETIC_TEXT, "%s, head %s",
+                        mgl_synthetic_print_format(config->layers, layers),
+                        mgl_synthetic_print_format(config->head, head));
+    return to;
 }
 
 /* ---- weights -------------------------------------------------------------------------------- */
@@ -398,13 +505,6 @@ static mgl_status read_synthetic_codes(const mgl_graph *graph, int tensor, int64
     return MGL_OK;
 }
 
-/* Whether a matrix is the graph's head. */
-static bool is_head(const mgl_graph *graph, int tensor)
-{
-    return !strcmp(graph->tensors[tensor].name, MGL_TENSOR_HEAD) ||
-           (graph->tied && !strcmp(graph->tensors[tensor].name, MGL_TENSOR_EMBEDDING));
-}
-
 mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
                                      mgl_weight_format head, mgl_error *err)
 {
@@ -417,13 +517,21 @@ mgl_status mgl_synthetic_set_formats(mgl_graph *graph, mgl_weight_format layers,
         if (node->kind != MGL_NODE_LINEAR)
             continue;
         mgl_tensor *t = &graph->tensors[node->tensor];
-        const mgl_weight_format format = is_head(graph, node->tensor) ? head : layers;
+        const mgl_weight_format format = mgl_graph_is_head(graph, node->tensor) ? head : layers;
         const bool scaled = mgl_weight_format_is_scaled(format);
         t->quantized = scaled ? format : (mgl_weight_format){0};
         t->dtype = scaled ? MGL_F32 : MGL_BF16;
     }
     graph->read_codes = read_synthetic_codes;
     return MGL_OK;
+}
+
+void mgl_synthetic_choose_formats(mgl_config *config, mgl_weight_format layers,
+                                  mgl_weight_format head)
+{
+    config->layers = layers;
+    config->head = head;
+    config->tied = config->tied && !mgl_weight_format_is_scaled(head);
 }
 
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
@@ -442,7 +550,13 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
     (*out)->read = read_synthetic;
     (*out)->reader = reader;
     (*out)->close_reader = mgl_free;
-    return MGL_OK;
+    if (mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head))
+        status = mgl_synthetic_set_formats(*out, config->layers, config->head, err);
+    if (status) {
+        mgl_graph_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 void mgl_synthetic_set_seed(mgl_graph *graph, uint64_t seed)

@@ -47,7 +47,9 @@ mgl_status mgl_synthetic_find_shape(const char *name, mgl_config *out, mgl_error
  * vocabulary stay. MGL_USAGE: the result is not integral. */
 mgl_status mgl_synthetic_widen(mgl_config *config, int hidden, mgl_error *err);
 
-/* Reads the configuration of a MODEL or of a config.json file. Weights are not needed. */
+/* Reads the configuration of a MODEL or of a config.json file. Weights are not needed, except those
+ * of a quantized model: its files determine the weight formats. MGL_BAD_INPUT: synthetic weights
+ * cannot have them (several formats, reordered columns, minimums). */
 mgl_status mgl_synthetic_read_config(const char *path, mgl_config *out, mgl_error *err);
 
 /* Kinds of values in a graph's weights and in a cache: X(id, name, what). */
@@ -66,8 +68,29 @@ typedef enum mgl_synthetic_kind {
 } mgl_synthetic_kind;
 const char *mgl_synthetic_kind_name(mgl_synthetic_kind kind);
 
-/* A graph with bf16 weights made from `seed`, scaled so that activations stay of order 1. Release
- * with mgl_graph_free. */
+/* Sets the weight formats of a config: of the matrices of the layers, and of the head; {0}:
+ * unscaled. A scaled head is separate even if the config ties it to the embedding. */
+void mgl_synthetic_choose_formats(mgl_config *config, mgl_weight_format layers,
+                                  mgl_weight_format head);
+
+/* Reads the weight formats of a shape's text, which has the form of a config.json, into a config:
+ *
+ *     "quantization_config": {"quant_method": "megalith", "layers": "int4 group 128 f16",
+ *                             "head": "bf16"}
+ *
+ * MGL_BAD_INPUT: a format is not valid, or the text declares another quantization. */
+#define MGL_SYNTHETIC_FORMATS "quantization_config"
+#define MGL_SYNTHETIC_METHOD  "megalith"
+mgl_status mgl_synthetic_parse_formats(const mgl_json *json, mgl_config *out, mgl_error *err);
+/* Prints the format of matrices: "int4 group 128 f16"; "bf16" if unscaled. Returns `to`. */
+const char *mgl_synthetic_print_format(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT]);
+/* Prints both formats of a config: "int4 group 128 f16, head int8 row f32"; "" if unscaled. Returns
+ * `to`. */
+enum { MGL_SYNTHETIC_TEXT = 2 * MGL_WEIGHT_FORMAT_TEXT + 8 };
+const char *mgl_synthetic_print_formats(const mgl_config *config, char to[MGL_SYNTHETIC_TEXT]);
+
+/* A graph with weights made from `seed`, scaled so that activations stay of order 1. The weights
+ * are bf16, and the matrices have the formats of the config. Release with mgl_graph_free. */
 mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph **out,
                               mgl_error *err);
 

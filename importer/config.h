@@ -56,6 +56,9 @@ typedef struct mgl_config {
     const char *model_type; /* of the family; static storage */
     mgl_rope_pairs pairs;   /* the order of the rows of q and k in the files */
     bool wrapped;           /* the model is the language model (text_config) of a wrapper */
+    /* Formats of the matrices of the layers and of the head: {0} if unscaled. config.json does not
+     * determine them; eval/synthetic.h sets and uses them. */
+    mgl_weight_format layers, head;
 } mgl_config;
 
 /* Fills *out and adds every reason against the config. Fails only if memory runs out. */

@@ -274,3 +274,28 @@ mgl_status mgl_graph_build_llama(const mgl_geometry *geometry, int32_t max_posit
     return mgl_graph_build(geometry, MGL_EXTRA_NONE, max_positions, tied, dtype, inv_freq, out,
                            err);
 }
+
+bool mgl_graph_is_head(const mgl_graph *graph, int tensor)
+{
+    return !strcmp(graph->tensors[tensor].name,
+                   graph->tied ? MGL_TENSOR_EMBEDDING : MGL_TENSOR_HEAD);
+}
+
+int mgl_graph_find_formats(const mgl_graph *graph, mgl_weight_format *layers,
+                           mgl_weight_format *head)
+{
+    bool found = false;
+    *layers = *head = (mgl_weight_format){0};
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind != MGL_NODE_LINEAR)
+            continue;
+        const mgl_tensor *t = &graph->tensors[node->tensor];
+        const bool is_head = mgl_graph_is_head(graph, node->tensor);
+        if (t->reordered || (found && !is_head && !mgl_weight_format_equal(t->quantized, *layers)))
+            return node->tensor;
+        *(is_head ? head : layers) = t->quantized;
+        found |= !is_head;
+    }
+    return -1;
+}

@@ -190,6 +190,14 @@ typedef struct mgl_graph {
     bool any_numbers;                     /* tests only: pack weights even if they are not finite */
 } mgl_graph;
 
+/* Finds the weight formats of the matrices: one of all layers, and one of the head; {0} if
+ * unscaled. Returns -1, or a tensor of the layers with another format than the first one, or a
+ * tensor whose columns are reordered. */
+int mgl_graph_find_formats(const mgl_graph *graph, mgl_weight_format *layers,
+                           mgl_weight_format *head);
+/* Returns whether a matrix is the head, which may be the embedding table. */
+bool mgl_graph_is_head(const mgl_graph *graph, int tensor);
+
 /* Names of the embedding table and of an untied head. */
 #define MGL_TENSOR_EMBEDDING "model.embed_tokens.weight"
 #define MGL_TENSOR_HEAD      "lm_head.weight"

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "eval/synthetic.h"
 #include "schedule/knobs.h"
 
 #include <inttypes.h>
@@ -37,13 +38,16 @@ static void put_model(const mgl_prompt *p, mgl_text *out)
 {
     const mgl_geometry *m = &p->subject->config.geometry;
     mgl_text workloads = {0};
+    char weights[MGL_SYNTHETIC_TEXT];
+    mgl_synthetic_print_formats(&p->subject->config, weights);
     mgl_workloads_print(&p->subject->workloads, &workloads);
     mgl_text_format(out,
                     "%s: hidden %d, %d layers, %d heads, %d of the cache, head_dim %d, ffn %d, "
-                    "vocabulary %d, %s; capacity %d positions; %s (%d tokens a launch)",
+                    "vocabulary %d, %s%s%s; capacity %d positions; %s (%d tokens a launch)",
                     p->shape, m->hidden, m->layers, m->heads, m->kv_heads, m->head_dim, m->ffn,
-                    m->vocab, mgl_dtype_name(p->subject->dtype), p->subject->capacity,
-                    workloads.bytes ? workloads.bytes : "", MGL_WORKLOAD_TOKENS);
+                    m->vocab, mgl_dtype_name(p->subject->dtype), weights[0] ? ", weights " : "",
+                    weights, p->subject->capacity, workloads.bytes ? workloads.bytes : "",
+                    MGL_WORKLOAD_TOKENS);
     out->failed |= workloads.failed;
     mgl_text_clear(&workloads);
 }

@@ -5,6 +5,7 @@
 #include "autotune/answers/answer.h"
 
 #include "autotune/candidates/gate.h"
+#include "autotune/store/shape.h"
 #include "base/format.h"
 
 #include <math.h>
@@ -31,6 +32,7 @@ void mgl_answer_json(mgl_json_out *out, const char *key, const char *json)
 
 void mgl_answer_campaign(mgl_json_out *out, const mgl_campaign_record *c)
 {
+    char weights[MGL_SYNTHETIC_TEXT];
     mgl_json_out_string(out, "name", c->name);
     mgl_json_out_string(out, "state", c->state);
     mgl_json_out_string(out, "reason", c->reason);
@@ -38,6 +40,8 @@ void mgl_answer_campaign(mgl_json_out *out, const mgl_campaign_record *c)
     mgl_json_out_string(out, "device", c->device);
     mgl_json_out_string(out, "target", c->target);
     mgl_json_out_string(out, "dtype", c->dtype);
+    if (mgl_shape_weights(c->shape, weights)[0])
+        mgl_json_out_string(out, "weights", weights);
     mgl_json_out_string(out, "workloads", c->workloads);
     mgl_json_out_int(out, "capacity", c->capacity);
     mgl_json_out_int(out, "seed", (int64_t)c->seed);

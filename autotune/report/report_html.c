@@ -8,6 +8,7 @@
  */
 #include "autotune/report/report_draw.h"
 
+#include "autotune/store/shape.h"
 #include "base/format.h"
 #include "base/utf8.h"
 
@@ -111,6 +112,7 @@ static void put_count(const char *key, int64_t value, mgl_text *out)
 static void put_head(const report_facts *f, bool running, mgl_text *out)
 {
     const mgl_campaign_record *c = f->campaign;
+    char weights[MGL_SYNTHETIC_TEXT];
     mgl_text_put(out, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">"
                       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
     if (running)
@@ -130,6 +132,8 @@ static void put_head(const report_facts *f, bool running, mgl_text *out)
     put_fact("device", c->device, out);
     put_fact("target", c->target, out);
     put_fact("dtype", c->dtype, out);
+    if (mgl_shape_weights(c->shape, weights)[0])
+        put_fact("weights", weights, out);
     mgl_text_put(out, "<div class=\"two\"><b>workloads</b>");
     put_data(c->workloads, out);
     mgl_text_put(out, "</div>");

@@ -2,6 +2,7 @@
  * drawings. Implements mgl_report_markdown. */
 #include "autotune/report/report_facts.h"
 
+#include "autotune/store/shape.h"
 #include "base/format.h"
 
 #include <ctype.h>
@@ -42,6 +43,7 @@ static void put_row(const char *key, const char *value, mgl_text *out)
 static void put_head(const report_facts *f, mgl_text *out)
 {
     const mgl_campaign_record *c = f->campaign;
+    char weights[MGL_SYNTHETIC_TEXT];
     mgl_text_put(out, "# Campaign ");
     put_data(c->name, out);
     mgl_text_put(out, "\n\n| | |\n|---|---|\n");
@@ -49,6 +51,8 @@ static void put_head(const report_facts *f, mgl_text *out)
     put_row("device", c->device, out);
     put_row("target", c->target, out);
     put_row("dtype", c->dtype, out);
+    if (mgl_shape_weights(c->shape, weights)[0])
+        put_row("weights", weights, out);
     put_row("workloads", c->workloads, out);
     mgl_text_format(out, "| capacity | %lld positions |\n", (long long)c->capacity);
     put_row("state", c->state, out);

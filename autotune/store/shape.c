@@ -76,6 +76,19 @@ static void print_family(unsigned extras, mgl_json_out *out)
         mgl_json_out_bool(out, "mlp_bias", true);
 }
 
+/* Writes the weight formats. Versions that cannot read them reject this key. */
+static void print_formats(const mgl_config *config, mgl_json_out *out)
+{
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    if (!mgl_weight_format_is_scaled(config->layers) && !mgl_weight_format_is_scaled(config->head))
+        return;
+    mgl_json_out_object(out, MGL_SYNTHETIC_FORMATS);
+    mgl_json_out_string(out, "quant_method", MGL_SYNTHETIC_METHOD);
+    mgl_json_out_string(out, "layers", mgl_synthetic_print_format(config->layers, text));
+    mgl_json_out_string(out, "head", mgl_synthetic_print_format(config->head, text));
+    mgl_json_out_close_object(out);
+}
+
 void mgl_shape_print(const mgl_config *config, mgl_text *out)
 {
     mgl_json_out to = {0};
@@ -92,6 +105,7 @@ void mgl_shape_print(const mgl_config *config, mgl_text *out)
     mgl_json_out_int(&to, "max_position_embeddings", config->max_positions);
     mgl_json_out_bool(&to, "tie_word_embeddings", config->tied);
     print_rope(&config->rope, config->geometry.head_dim / 2, &to);
+    print_formats(config, &to);
     mgl_json_out_close(&to);
     out->failed |= to.text.failed;
     if (to.text.bytes)
@@ -109,9 +123,20 @@ mgl_status mgl_shape_parse(const char *text, mgl_config *out, mgl_error *err)
     status = mgl_config_read(&json, out, &reasons, err);
     if (!status)
         status = mgl_reasons_fail(&reasons, err);
+    if (!status)
+        status = mgl_synthetic_parse_formats(&json, out, err);
     mgl_reasons_clear(&reasons);
     mgl_json_clear(&json);
     return status;
+}
+
+const char *mgl_shape_weights(const char *text, char to[MGL_SYNTHETIC_TEXT])
+{
+    mgl_config config;
+    to[0] = 0;
+    if (text && !mgl_shape_parse(text, &config, NULL))
+        mgl_synthetic_print_formats(&config, to);
+    return to;
 }
 
 mgl_status mgl_shape_name(const mgl_config *config, char out[MGL_SHAPE_NAME], mgl_error *err)

@@ -4,6 +4,7 @@
  */
 #include "cli/campaign/campaign.h"
 
+#include "autotune/store/shape.h"
 #include "base/memory.h"
 
 #include <ctype.h>
@@ -114,6 +115,16 @@ static mgl_status print_chat(mgl_store *store, const mgl_campaign_record *c, mgl
     return status;
 }
 
+void mgl_cli_campaign_print_subject(const mgl_campaign_record *c)
+{
+    char weights[MGL_SYNTHETIC_TEXT];
+    mgl_shape_weights(c->shape, weights);
+    mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
+                   c->device, c->target, c->workloads, (long long)c->capacity);
+    if (weights[0])
+        mgl_cli_printf("weights   %s\n", weights);
+}
+
 mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c, mgl_error *err)
 {
     mgl_answer_counts counts;
@@ -123,8 +134,7 @@ mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *c
     mgl_cli_printf("campaign  %s\n", c->name);
     mgl_cli_printf("state     %s%s%s\n", c->state, c->reason ? ": " : "",
                    c->reason ? c->reason : "");
-    mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
-                   c->device, c->target, c->workloads, (long long)c->capacity);
+    mgl_cli_campaign_print_subject(c);
     mgl_cli_printf("trials    %lld in %.2f hours, seed %llu\n", (long long)c->trials,
                    c->seconds / 3600, (unsigned long long)c->seed);
     mgl_cli_printf("of these  %lld kept, %lld correct but not kept, %lld rejected, %lld incorrect, "

@@ -119,6 +119,8 @@ double mgl_cli_limit(const mgl_cli_real *hours);
  * STORE.NAME.log and STORE.NAME.pid, and prints the process id. */
 mgl_status mgl_cli_detach(const mgl_tune *tune, const mgl_cli_tuning *how, mgl_error *err);
 
+/* Prints what the campaign tunes: model, weight formats, device, workloads. */
+void mgl_cli_campaign_print_subject(const mgl_campaign_record *campaign);
 /* Prints the campaign and the counts of its trials' outcomes as text; mgl_cli_campaign_put writes
  * the same as members of a JSON object. */
 mgl_status mgl_cli_campaign_print(mgl_store *store, const mgl_campaign_record *campaign,

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "eval/synthetic.h"
+#include "eval/weight_flags.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -24,8 +25,10 @@
       "capacity)")                                                                                 \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
       "positions of the KV cache (4096, within the model's limit)")                                \
-    X(text, dtype, "--dtype", "bf16|f16|f32", 0, 0,                                                \
-      "number format; f16 and f32 need --device none or cpu (bf16)")                               \
+    X(text, dtype, "--dtype", "f16|f32|" MGL_WEIGHT_FLAG_NAMES, 0, 0,                              \
+      "number format; int8, int4 and fp8: of the layers' weights; f16 and f32 need --device none " \
+      "or cpu (bf16, or the formats of a quantized MODEL)")                                        \
+    MGL_CLI_WEIGHT_OPTIONS(X)                                                                      \
     X(text, device, "--device", "cuda[:N]|cpu|none", 0, 0,                                         \
       "device of the candidates: cpu measures no times, none executes nothing (cuda)")             \
     X(text, target, "--target", "ARCH:QUEUES", 0, 0,                                               \
@@ -86,8 +89,7 @@ static void print_outlook(const mgl_tune *t, const mgl_tune_outlook *look, const
 {
     const mgl_campaign_record *c = &t->record;
     mgl_cli_printf("campaign  %s%s\n", c->name, t->found ? " (continues)" : "");
-    mgl_cli_printf("tunes     %s %s on %s (%s), %s, %lld positions\n", c->model, c->dtype,
-                   c->device, c->target, c->workloads, (long long)c->capacity);
+    mgl_cli_campaign_print_subject(c);
     mgl_cli_printf("space     %d knobs, %.3g configs; %d kinds of moves\n", t->subject.space.count,
                    look->configs, __builtin_popcount(t->subject.space.moves));
     mgl_cli_printf("gates     %s for each trial", mgl_cli_format_time(look->gate_s).text);
@@ -230,6 +232,8 @@ static mgl_tune_request read_request(const char *operand, const struct options *
                               .device = o->device.value,
                               .target = o->target.value,
                               .dtype = o->dtype.value,
+                              .head_dtype = o->head_dtype.value,
+                              .group = (int)o->group.value,
                               .workloads = o->workloads.value,
                               .capacity = (int)o->capacity.value,
                               .space = o->space.value,

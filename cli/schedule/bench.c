@@ -16,6 +16,7 @@
 #include "eval/bench.h"
 #include "eval/device_record.h"
 #include "eval/statistics.h"
+#include "eval/weight_flags.h"
 #include "importer/checkpoint.h"
 #include "schedule/tape.h"
 
@@ -25,13 +26,10 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(text, shape, "--shape", MGL_SHAPE_NAMES, 0, 0,                                               \
       "a shape with random weights, in place of MODEL")                                            \
-    X(text, dtype, "--dtype", "bf16|int8|int4|fp8", 0, 0,                                          \
-      "format of the layers' weights, or a list of formats to measure one by one (bf16)")          \
-    X(int, group, "--group", "N", MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP,                            \
-      "columns that share a scale, 16 or a multiple of 32; fp8: blocks of N x N (int4: 128; int8 " \
-      "and fp8: a row)")                                                                           \
-    X(text, head_dtype, "--head-dtype", "bf16|int8|int4|fp8", 0, 0,                                \
-      "format of the head's weights (bf16)")                                                       \
+    X(text, dtype, "--dtype", MGL_WEIGHT_FLAG_NAMES, 0, 0,                                         \
+      "format of the layers' weights, or a list of formats to measure one by one (bf16, or the "   \
+      "formats of a quantized MODEL)")                                                             \
+    MGL_CLI_WEIGHT_OPTIONS(X)                                                                      \
     X(text, batch, "--batch", "1,8", 0, 0, "sequences decoded together, up to 64 (1)")             \
     X(text, context, "--context", "0,8192", 0, 0,                                                  \
       "positions that the KV cache already contains (0)")                                          \
@@ -66,6 +64,8 @@ typedef struct bench {
     const struct options *options;
     const char *name;          /* name of the shape, or MODEL */
     mgl_config config;         /* config of the shape */
+    bool has_own;              /* MODEL is quantized: the formats are those of `config` */
+    mgl_weight_code head;      /* of --head-dtype */
     mgl_schedule_config knobs; /* knobs of --config */
     mgl_bench_request request;
     mgl_ids lists[LISTS];
@@ -102,70 +102,43 @@ static mgl_status read_list(const mgl_cli_text *option, const char *flag, int pr
     return status;
 }
 
-/* Reads the name of a weight format into a mgl_weight_code. */
-static mgl_status read_code(const char *flag, const char *name, size_t length, int32_t *out,
-                            mgl_error *err)
-{
-    static const struct {
-        const char *name;
-        mgl_weight_code code;
-    } codes[] = {{"bf16", MGL_CODE_BF16},
-                 {"int8", MGL_CODE_INT8},
-                 {"int4", MGL_CODE_INT4},
-                 {"fp8", MGL_CODE_E4M3}};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-        if (strlen(codes[i].name) == length && !strncmp(codes[i].name, name, length)) {
-            *out = (int32_t)codes[i].code;
-            return MGL_OK;
-        }
-    return mgl_fail(err, MGL_USAGE, flag, "unknown format: %.*s; supported: bf16, int8, int4, fp8",
-                    (int)(length < 40 ? length : 40), name);
-}
-
 /* Reads the list of --dtype. */
-static mgl_status read_dtypes(bench *b, mgl_error *err)
+static mgl_status read_dtypes(bench *b, bool *any_scaled, mgl_error *err)
 {
     const char *at = b->options->dtype.given ? b->options->dtype.value : "bf16";
     mgl_ids *list = &b->lists[DTYPE];
+    mgl_weight_code code = MGL_CODE_BF16;
     mgl_status status = MGL_OK;
     list->ids = mgl_alloc_zero(strlen(at) + 1, sizeof *list->ids);
     if (!list->ids)
         return mgl_fail_memory(err, strlen(at));
     for (const char *end = at; !status && end; at = end + 1) {
         end = strchr(at, ',');
-        status = read_code("--dtype", at, end ? (size_t)(end - at) : strlen(at),
-                           &list->ids[list->count++], err);
+        status =
+            mgl_weight_flag_read("--dtype", at, end ? (size_t)(end - at) : strlen(at), &code, err);
+        list->ids[list->count++] = (int32_t)code;
+        *any_scaled |= mgl_weight_code_get(code)->scaled;
     }
     return status;
-}
-
-/* The weight format of a code, with the group of --group or the default group. */
-static mgl_weight_format format_of(const bench *b, mgl_weight_code code)
-{
-    const int preset = code == MGL_CODE_INT4 ? 128 : MGL_GROUP_ALL;
-    const int group = b->options->group.given ? (int)b->options->group.value : preset;
-    if (!mgl_weight_code_get(code)->scaled)
-        return (mgl_weight_format){0};
-    return (mgl_weight_format){.code = code,
-                               .scales = code != MGL_CODE_E4M3 && group ? MGL_F16 : MGL_F32,
-                               .group = group,
-                               .group_rows = code == MGL_CODE_E4M3 && group ? group : 1};
 }
 
 static mgl_status read_formats(bench *b, mgl_error *err)
 {
     const struct options *o = b->options;
-    int32_t head = MGL_CODE_BF16;
-    mgl_status status = read_dtypes(b, err);
+    const mgl_config *own = &b->config;
+    bool any_scaled = false;
+    const bool given = o->dtype.given || o->head_dtype.given || o->group.given;
+    b->has_own = mgl_weight_format_is_scaled(own->layers) || mgl_weight_format_is_scaled(own->head);
+    if (b->has_own && given)
+        return mgl_fail(err, MGL_USAGE, "--dtype, --group or --head-dtype",
+                        MGL_WEIGHT_FLAGS_NEED_NONE);
+    mgl_status status = read_dtypes(b, &any_scaled, err);
+    b->head = MGL_CODE_BF16;
     if (!status && o->head_dtype.given)
-        status =
-            read_code("--head-dtype", o->head_dtype.value, strlen(o->head_dtype.value), &head, err);
-    const int group = o->group.given ? (int)o->group.value : 0;
-    if (!status && group % MGL_PART_COLUMNS && group != MGL_PART_COLUMNS / 2)
-        status = mgl_fail(err, MGL_USAGE, "--group", "neither %d nor a multiple of %d: %d",
-                          MGL_PART_COLUMNS / 2, MGL_PART_COLUMNS, group);
-    b->request.head = format_of(b, (mgl_weight_code)head);
-    return status;
+        status = mgl_weight_flag_read("--head-dtype", o->head_dtype.value,
+                                      strlen(o->head_dtype.value), &b->head, err);
+    any_scaled |= mgl_weight_code_get(b->head)->scaled;
+    return status ? status : mgl_weight_flag_check_group((int)o->group.value, any_scaled, err);
 }
 
 static mgl_status read_lists(bench *b, mgl_error *err)
@@ -242,7 +215,11 @@ static mgl_status choose_case(bench *b, size_t index, mgl_error *err)
     r->capacity = chosen[CAPACITY];
     r->prompt = chosen[PROMPT];
     r->context = chosen[CONTEXT];
-    r->layers = format_of(b, (mgl_weight_code)chosen[DTYPE]);
+    if (!b->has_own)
+        mgl_synthetic_choose_formats(
+            &r->config,
+            mgl_weight_flag_format((mgl_weight_code)chosen[DTYPE], (int)b->options->group.value),
+            mgl_weight_flag_format(b->head, (int)b->options->group.value));
     if (chosen[LAYERS] > b->config.geometry.layers)
         return mgl_fail(err, MGL_USAGE, "--layers", "the model has %d",
                         (int)b->config.geometry.layers);
@@ -335,12 +312,6 @@ static mgl_status run_tuned(bench *b, mgl_error *err)
     return MGL_OK;
 }
 
-/* Whether some weights are scaled. Tuned entries are only for unscaled weights. */
-static bool is_scaled(const mgl_bench_request *r)
-{
-    return mgl_weight_format_is_scaled(r->layers) || mgl_weight_format_is_scaled(r->head);
-}
-
 static mgl_status run_row(bench *b, mgl_error *err)
 {
     b->doing = NULL;
@@ -348,7 +319,7 @@ static mgl_status run_row(bench *b, mgl_error *err)
     if (status)
         return status;
     finish_row(b);
-    if (!b->request.knobs && !b->options->no_tuned.given && !is_scaled(&b->request))
+    if (!b->request.knobs && !b->options->no_tuned.given)
         status = run_tuned(b, err);
     b->cases++;
     return status;

@@ -170,13 +170,32 @@ static mgl_status read_dtype(const reader *r, const cJSON *object, const char *k
     return status;
 }
 
+/* Reads the optional format of quantized matrices. */
+static mgl_status read_weights(const reader *r, const cJSON *object, const char *key,
+                               mgl_weight_format *out)
+{
+    const char *text = NULL;
+    mgl_status status = mgl_json_get_string(r->json, object, key, false, &text, r->err);
+    if (status || !text)
+        return status;
+    const char *at = text, *end = text + strlen(text);
+    if (mgl_weight_format_read(&at, end, out) != MGL_FORMAT_READ || at != end ||
+        !mgl_weight_format_is_scaled(*out))
+        return refuse(r, key, "is not a format of quantized weights, such as int4 group 128 f16");
+    return MGL_OK;
+}
+
 static mgl_status read_formats(const reader *r)
 {
     const cJSON *formats;
-    mgl_status status = open_object(r, "formats", KEYS("dtype", "kv"), &formats);
+    mgl_status status = open_object(r, "formats", KEYS("dtype", "kv", "layers", "head"), &formats);
     if (!status)
         status = read_dtype(r, formats, "dtype", &r->to->dtype);
-    return status ? status : read_dtype(r, formats, "kv", &r->to->kv);
+    if (!status)
+        status = read_dtype(r, formats, "kv", &r->to->kv);
+    if (!status)
+        status = read_weights(r, formats, "layers", &r->to->layers);
+    return status ? status : read_weights(r, formats, "head", &r->to->head);
 }
 
 /* The device, target, sequences and capacity. */
@@ -376,6 +395,13 @@ static void put_extras(const mgl_tuned *e, mgl_text *out)
     mgl_text_put(out, "]");
 }
 
+static void put_weights(const char *key, mgl_weight_format format, mgl_text *out)
+{
+    char text[MGL_WEIGHT_FORMAT_TEXT];
+    if (mgl_weight_format_is_scaled(format))
+        mgl_text_format(out, ", \"%s\": \"%s\"", key, mgl_weight_format_print(format, text));
+}
+
 /* Appends all fields except the evidence, without the closing brace. published: with the first
  * published names of knobs, so that digests outlive a renaming. */
 static void put_inputs(const mgl_tuned *e, bool published, mgl_text *out)
@@ -393,8 +419,11 @@ static void put_inputs(const mgl_tuned *e, bool published, mgl_text *out)
     }
     mgl_text_format(out, "\"tied\": %s", e->tied ? "true" : "false");
     put_extras(e, out);
-    mgl_text_format(out, "},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"},\n",
+    mgl_text_format(out, "},\n  \"formats\": {\"dtype\": \"%s\", \"kv\": \"%s\"",
                     mgl_dtype_name(e->dtype), mgl_dtype_name(e->kv));
+    put_weights("layers", e->layers, out);
+    put_weights("head", e->head, out);
+    mgl_text_put(out, "},\n");
     mgl_text_format(out, "  \"device\": \"%s\",\n  \"target\": \"%s:%d\",\n  \"sequences\": %d,\n",
                     e->device, e->target.arch, e->target.queues, e->sequences);
     mgl_text_format(out, "  \"capacity\": {\"lo\": %d, \"hi\": %d},\n  \"lowering\": %d,\n",
@@ -454,9 +483,20 @@ int mgl_tuned_step(int capacity, int most)
     return step < most ? step : most;
 }
 
+/* Whether the model's matrices have the formats of the entry. Models whose layers have several
+ * formats, or reordered columns, have no entries. */
+static bool has_formats(const mgl_tuned *entry, const mgl_graph *graph)
+{
+    mgl_weight_format layers, head;
+    return mgl_graph_find_formats(graph, &layers, &head) < 0 &&
+           mgl_weight_format_equal(layers, entry->layers) &&
+           mgl_weight_format_equal(head, entry->head);
+}
+
 bool mgl_tuned_is_of(const mgl_tuned *entry, const mgl_graph *graph)
 {
-    return mgl_geometry_equal(&entry->geometry, &graph->geometry) && entry->tied == graph->tied &&
+    return has_formats(entry, graph) && mgl_geometry_equal(&entry->geometry, &graph->geometry) &&
+           entry->tied == graph->tied &&
            (entry->any_extras || entry->extras == mgl_graph_extras(graph));
 }
 

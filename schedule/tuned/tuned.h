@@ -13,7 +13,9 @@
  *
  * The shape contains sizes. The optional key "extras": ["qkv_bias", "qk_norm"] lists the features
  * that the model has beyond Llama: the entry matches models with the same features. Without that
- * key, as in older entries, an entry matches every model of the sizes. An entry contains numbers
+ * key, as in older entries, an entry matches every model of the sizes. The formats may have the
+ * keys "layers" and "head": the weight formats of a quantized model, such as "int4 group 128 f16".
+ * An entry without these keys matches only unquantized models. An entry contains numbers
  * and names, never a path. Entries of the folder schedule/tuned are compiled in. User entries are
  * in megalith/tuned under XDG_DATA_HOME, or else under ~/.local/share, and come first. The program
  * that an entry generates is validated like any other, so a wrong entry can only be slow.
@@ -47,6 +49,7 @@ typedef struct mgl_tuned {
     bool any_extras; /* the entry does not list extras and matches any */
     unsigned extras; /* otherwise bits of mgl_extras */
     mgl_dtype dtype, kv;
+    mgl_weight_format layers, head;    /* of the matrices; {0}: unscaled */
     char device[MGL_TUNED_DEVICE + 1]; /* "NVIDIA H200"; "cpu" */
     mgl_target target;                 /* architecture and queues */
     int sequences;

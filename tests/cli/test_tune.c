@@ -46,23 +46,6 @@ START_TEST(it_tunes_a_shape_on_no_device)
 }
 END_TEST
 
-/* The model is compiled from a GGUF file, so its config.json does not declare the quantization. */
-START_TEST(a_compiled_quantized_model_is_rejected)
-{
-    const char *path = scratch_file("quantized.mega", "");
-    command_result result =
-        command_runf("compile %s --target cpu:1 -o %s",
-                     MGL_SOURCE_DIR "/tests/fuzz/seeds/fuzz_gguf/q8_0.gguf", path);
-    ck_assert_msg(result.code == 0, "%s", result.err);
-    command_clear(&result);
-    result = command_runf("tune %s --device none --capacity 16 --trials 1 --store %s", path,
-                          scratch_store("compiled"));
-    ck_assert_int_eq(result.code, 2);
-    ck_assert_msg(strstr(result.err, "the compiled model is quantized"), "%s", result.err);
-    command_clear(&result);
-}
-END_TEST
-
 /* The start config with these rows in the second list. */
 static const char *config_of_second(int second_rows)
 {
@@ -675,7 +658,6 @@ int main(void)
     TCase *tests = tcase_create("tune");
     tcase_set_timeout(tests, 100);
     tcase_add_test(tests, it_tunes_a_shape_on_no_device);
-    tcase_add_test(tests, a_compiled_quantized_model_is_rejected);
     tcase_add_test(tests, it_tunes_for_as_many_sequences_as_the_second_list_has_rows);
     tcase_add_test(tests, it_tunes_for_a_second_list_that_nobody_asked_for);
     tcase_add_test(tests, sequences_that_can_have_no_list_say_why);

@@ -107,6 +107,27 @@ START_TEST(tokens_are_the_same_without)
 }
 END_TEST
 
+/* An entry without weight formats is not for a quantized model of the shape, and the other way
+ * round; an entry with the formats of the model is. */
+START_TEST(entries_are_of_one_set_of_weight_formats)
+{
+    const char *quantized = MGL_SOURCE_DIR "/tests/models/quantized/q-tales-gptq-int4-g64";
+    char line[1024];
+    snprintf(line, sizeof line, RUN " --json --quiet", quantized);
+    mgl_json json = json_of(line, "megalith.run/1");
+    ck_assert(cJSON_IsNull(json_at(&json, "tuned")));
+    mgl_json_clear(&json);
+    write_changed("tales.json", "\"kv\": \"f32\"",
+                  "\"kv\": \"f32\", \"layers\": \"int4 group 64 f16\"");
+    json = json_of(line, "megalith.run/1");
+    ck_assert_str_eq(json_string(&json, "tuned"), "tales-cpu");
+    mgl_json_clear(&json);
+    json = run_json("");
+    ck_assert(cJSON_IsNull(json_at(&json, "tuned")));
+    mgl_json_clear(&json);
+}
+END_TEST
+
 START_TEST(the_closing_line_names_it)
 {
     command_result result = command_runf(RUN, model_path("tales-5m"));
@@ -258,6 +279,7 @@ int main(void)
     tcase_add_test(unit, run_names_it);
     tcase_add_test(unit, no_tuned_refuses_it);
     tcase_add_test(unit, tokens_are_the_same_without);
+    tcase_add_test(unit, entries_are_of_one_set_of_weight_formats);
     tcase_add_test(unit, the_closing_line_names_it);
     tcase_add_test(unit, a_damaged_one_is_named_and_skipped);
     tcase_add_test(unit, one_that_does_not_replay_is_skipped);

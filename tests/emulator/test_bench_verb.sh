@@ -63,7 +63,7 @@ says out '^  sampling at temperature 0.8, top-p 0.95: [0-9.]* us for each token,
 bench "Fake GPU 9000" "$model" --tokens 3 --temperature 1000 --json --no-record
 says out '"drawn":{"temperature":1000,"top_p":0,"us_median":[^}]*"ratio_median":[0-9.e+-]*,"tokens_agree":0}'
 
-# Quantized weights, which no tuned entry and no record is for.
+# Quantized weights, which no record is for.
 bench "Fake GPU 9000" "$model" --dtype int4 --group 32 --head-dtype int8 --tokens 2 --quiet
 says out '^  weights int4 group 32 f16, head int8 group 32 f16: 18924 bytes, and 40468 of padding (213.8%)'
 [ ! -e "$record" ] || fail "quantized weights were recorded"

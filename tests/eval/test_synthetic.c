@@ -209,6 +209,59 @@ START_TEST(a_stored_head_is_a_part_of_the_shape)
 }
 END_TEST
 
+/* The formats of a quantized model are those of its files, compiled or not. */
+START_TEST(a_quantized_model_has_its_formats)
+{
+    static const struct {
+        const char *name, *formats;
+    } known[] = {{"q-tales-ct-int4-g64", "int4 group 64 bf16, head bf16"},
+                 {"q-tales-ct-int8", "int8 row bf16, head bf16"},
+                 {"q-tales-gptq-int4-g64", "int4 group 64 f16, head bf16"},
+                 {"q-tales-awq-int4-g64", "int4 group 64 f16 zeros, head bf16"},
+                 {"q-tales-fp8-block", "e4m3 block 128 128 f32, head bf16"},
+                 {"q-qwen2-ct-fp8", "e4m3 row bf16, head bf16"}};
+    mgl_error err;
+    mgl_config config;
+    char path[512], text[MGL_SYNTHETIC_TEXT];
+    mgl_compile_options options = {.size = sizeof options, .target = "cpu:1", .capacity = 16};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        snprintf(path, sizeof path, MGL_SOURCE_DIR "/tests/models/quantized/%s", known[i].name);
+        ok(mgl_synthetic_read_config(path, &config, &err), err);
+        ck_assert_str_eq(mgl_synthetic_print_formats(&config, text), known[i].formats);
+        const char *mega = MGL_BINARY_DIR "/synthetic-quantized.mega";
+        ok(mgl_model_compile(path, &options, mega, NULL, &err), err);
+        ok(mgl_synthetic_read_config(mega, &config, &err), err);
+        ck_assert_str_eq(mgl_synthetic_print_formats(&config, text), known[i].formats);
+        remove(mega);
+        strcat(path, "/config.json");
+        ck_assert_int_eq(mgl_synthetic_read_config(path, &config, &err), MGL_BAD_INPUT);
+        ck_assert_msg(strstr(err.message, "give the folder of the model"), "%s", err.message);
+    }
+}
+END_TEST
+
+/* Older checkpoints declare the quantization in a file beside config.json. */
+START_TEST(a_quantization_beside_the_config_is_found)
+{
+    mgl_error err;
+    mgl_config config;
+    char folder[] = MGL_BINARY_DIR "/synthetic-beside-XXXXXX", path[512], beside[512];
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    snprintf(beside, sizeof beside, "%s/quantize_config.json", folder);
+    ck_assert_int_eq(symlink(MGL_SOURCE_DIR "/tests/models/tales-5m/config.json", path), 0);
+    ok(mgl_synthetic_read_config(path, &config, &err), err);
+    FILE *file = fopen(beside, "w");
+    fputs("{\"bits\": 4, \"group_size\": 64}", file);
+    fclose(file);
+    ck_assert_int_eq(mgl_synthetic_read_config(path, &config, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, "give the folder of the model"), "%s", err.message);
+    remove(beside);
+    remove(path);
+    rmdir(folder);
+}
+END_TEST
+
 START_TEST(a_config_that_is_not_supported_is_refused)
 {
     mgl_error err;
@@ -627,6 +680,8 @@ int main(void)
     tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_refused, 0, 5);
     tcase_add_test(tests, a_config_is_read_from_folder_or_file);
     tcase_add_test(tests, a_stored_head_is_a_part_of_the_shape);
+    tcase_add_test(tests, a_quantized_model_has_its_formats);
+    tcase_add_test(tests, a_quantization_beside_the_config_is_found);
     tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
     tcase_add_loop_test(tests, shapes_have_the_biases_and_norms_of_their_models, 0, 3);
     tcase_add_loop_test(tests, configs_have_the_biases_and_norms_of_their_models, 0, 2);

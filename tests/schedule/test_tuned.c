@@ -175,6 +175,11 @@ static const struct {
     {"\"tied\": true", "\"tied\": true, \"extras\": [\"qk_norm\", \"qk_norm\"]", "extras"},
     {"\"dtype\": \"bf16\"", "\"dtype\": \"i32\"", "dtype"},
     {"\"kv\": \"bf16\"", "\"kv\": \"fp4\"", "kv"},
+    {"\"kv\": \"bf16\"", "\"kv\": \"bf16\", \"layers\": \"bf16\"", "layers"},
+    {"\"kv\": \"bf16\"", "\"kv\": \"bf16\", \"layers\": \"int4\"", "layers"},
+    {"\"kv\": \"bf16\"", "\"kv\": \"bf16\", \"layers\": \"int4 group 32 f16 x\"", "layers"},
+    {"\"kv\": \"bf16\"", "\"kv\": \"bf16\", \"head\": 8", "head"},
+    {"\"kv\": \"bf16\"", "\"kv\": \"bf16\", \"tail\": \"int8 row f32\"", "tail"},
     {"Test GPU", "Test\\nGPU", "device"},
     {"Test GPU", "", "device"},
     {"sm_90a:4", "sm_90a", "sm_90a"},
@@ -649,7 +654,10 @@ static void replay_shipped(const mgl_tuned *entry, const mgl_graph *graph, int c
 static void replay_all(const mgl_tuned *entry)
 {
     const shape of = {entry->geometry, entry->tied};
+    mgl_error err = {0};
     mgl_graph *graph = family_of(&of, entry->extras);
+    mgl_status status = mgl_synthetic_set_formats(graph, entry->layers, entry->head, &err);
+    ck_assert_msg(!status, "%s", err.message);
     replay_shipped(entry, graph, entry->capacity_lo);
     for (int step = mgl_tuned_step(entry->capacity_lo, MGL_MAX_CAPACITY); step < entry->capacity_hi;
          step *= 2)

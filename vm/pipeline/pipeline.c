@@ -227,16 +227,6 @@ static mgl_status try_all(const search *s, mgl_error *err)
     return status;
 }
 
-/* Whether a matrix is quantized. There are no tuned entries for such models: those of the
- * unquantized model were measured with other bytes. */
-static bool is_quantized(const mgl_graph *graph)
-{
-    bool is = false;
-    for (int i = 0; i < graph->tensor_count; i++)
-        is |= mgl_tensor_is_quantized(&graph->tensors[i]);
-    return is;
-}
-
 mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *target,
                                     const mgl_lower_request *request, mgl_program **out,
                                     mgl_tuned_report *report, mgl_error *err)
@@ -248,7 +238,7 @@ mgl_status mgl_pipeline_lower_tuned(const mgl_graph *graph, const mgl_target *ta
     report->capacity = s.options.capacity;
     if (!status)
         mgl_tuned_report_describe(report, graph, s.options.capacity);
-    if (!status && is_wanted(request) && !is_quantized(graph)) {
+    if (!status && is_wanted(request)) {
         mgl_schedule_config open; /* an entry replaces the default config */
         mgl_schedule_config_default(&open);
         if (request->fewer)

@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ok(call) ck_assert_msg((call) == MGL_OK, "%s: %s", err.where, err.message)
 
@@ -88,6 +89,79 @@ START_TEST(a_shape_reads_back)
 }
 END_TEST
 
+static const mgl_weight_format int4 = {MGL_CODE_INT4, MGL_F16, 128, 1, false};
+static const mgl_weight_format int8 = {MGL_CODE_INT8, MGL_F32, 0, 1, false};
+
+/* Formats of a config, and how they are printed. */
+static const struct {
+    mgl_weight_format layers, head;
+    const char *text;
+} weights[] = {
+    {{0}, {0}, ""},
+    {int4, {0}, "int4 group 128 f16, head bf16"},
+    {{0}, int8, "bf16, head int8 row f32"},
+    {int4, int8, "int4 group 128 f16, head int8 row f32"},
+    {{MGL_CODE_INT4, MGL_BF16, 32, 1, true}, int8, "int4 group 32 bf16 zeros, head int8 row f32"},
+    {{MGL_CODE_E4M3, MGL_F32, 128, 128, false}, {0}, "e4m3 block 128 128 f32, head bf16"},
+};
+enum { WEIGHTS = sizeof weights / sizeof *weights };
+
+/* Shapes of different formats have different texts and names. */
+START_TEST(weight_formats_read_back)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("llama-1b"), other = config, again;
+    char name[MGL_SHAPE_NAME], own[MGL_SHAPE_NAME], shown[MGL_SYNTHETIC_TEXT];
+    mgl_synthetic_choose_formats(&config, weights[_i].layers, weights[_i].head);
+    mgl_text text = print(&config);
+    ok(mgl_shape_parse(text.bytes, &again, &err));
+    ck_assert(mgl_weight_format_equal(again.layers, weights[_i].layers));
+    ck_assert(mgl_weight_format_equal(again.head, weights[_i].head));
+    ck_assert_int_eq(again.tied, !mgl_weight_format_is_scaled(weights[_i].head));
+    ck_assert_str_eq(mgl_shape_weights(text.bytes, shown), weights[_i].text);
+    ck_assert_int_eq(strstr(text.bytes, "quantization_config") != NULL, _i > 0);
+    ok(mgl_shape_name(&config, own, &err));
+    for (int i = 0; i < WEIGHTS; i++) {
+        mgl_synthetic_choose_formats(&other, weights[i].layers, weights[i].head);
+        other.tied = config.tied;
+        ok(mgl_shape_name(&other, name, &err));
+        ck_assert_int_eq(!strcmp(name, own), i == _i);
+    }
+    mgl_text_clear(&text);
+}
+END_TEST
+
+/* What replaces the formats of a shape, and a part of the message. */
+static const struct {
+    const char *formats, *says;
+} damages[] = {
+    {"{\"quant_method\":\"gptq\",\"bits\":4}", "quant_method = \"gptq\""},
+    {"{\"bits\":4}", "quant_method"},
+    {"[]", "quantization_config"},
+    {"{\"quant_method\":\"megalith\",\"layers\":\"int4 group 128 f16\"}", "head"},
+    {"{\"quant_method\":\"megalith\",\"layers\":\"int4\",\"head\":\"bf16\"}", "layers = \"int4\""},
+    {"{\"quant_method\":\"megalith\",\"layers\":\"f16\",\"head\":\"bf16\"}", "layers = \"f16\""},
+    {"{\"quant_method\":\"megalith\",\"layers\":\"bf16\",\"head\":\"uint4 group 32 f16\"}",
+     "head = \"uint4"},
+    {"{\"quant_method\":\"megalith\",\"layers\":\"bf16\",\"head\":\"int8 row f32\"}",
+     "tied to the embedding"},
+};
+
+START_TEST(damaged_weight_formats_are_rejected)
+{
+    mgl_error err = {0};
+    mgl_config config = config_of("llama-1b"), out;
+    mgl_text text = print(&config), damaged = {0};
+    mgl_text_format(&damaged, "%.*s,\"quantization_config\":%s}", (int)text.length - 1, text.bytes,
+                    damages[_i].formats);
+    ck_assert_int_eq(mgl_shape_parse(damaged.bytes, &out, &err), MGL_BAD_INPUT);
+    ck_assert_msg(strstr(err.message, damages[_i].says) || strstr(err.where, damages[_i].says),
+                  "%s: %s", err.where, err.message);
+    mgl_text_clear(&text);
+    mgl_text_clear(&damaged);
+}
+END_TEST
+
 /* Campaigns in stores are identified by these texts. */
 START_TEST(without_biases_a_shape_keeps_its_name)
 {
@@ -109,6 +183,9 @@ int main(void)
     tcase_add_loop_test(tests, a_family_reads_back, 0, FAMILIES);
     tcase_add_loop_test(tests, a_rope_reads_back, 0, MGL_ROPE_TYPE_COUNT);
     tcase_add_loop_test(tests, a_shape_reads_back, 0, 3);
+    tcase_add_loop_test(tests, weight_formats_read_back, 0, WEIGHTS);
+    tcase_add_loop_test(tests, damaged_weight_formats_are_rejected, 0,
+                        sizeof damages / sizeof *damages);
     tcase_add_test(tests, without_biases_a_shape_keeps_its_name);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);
