@@ -3,7 +3,9 @@
  * host's C++ compiler: the kernel's between device/ptx.h and device/entry.h, the benchmark's
  * between device/plain.h and device/plain_entry.h. The "cubin" is the shared object, with its
  * length in front, because a cubin contains its length. driver.c opens it. The project's kernel
- * cache stores it under a version that covers the headers of this folder.
+ * cache stores it under a version that covers the headers of this folder. The gates of
+ * micro-kernels have no such cache, so that compiled libraries are also stored here, under a hash
+ * of the sources and options.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -15,12 +17,14 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "base/sha256.h"
 #include "emulator.h"
 #include "rewrite.h"
 #include "vm/cuda/driver.h"
 
-#define HERE MGL_SOURCE_DIR "/tests/emulator"
+#define HERE   MGL_SOURCE_DIR "/tests/emulator"
+#define STORED MGL_BINARY_DIR "/tests/emulator/objects"
 
 enum {
     MOST_SOURCES = 128,
@@ -61,7 +65,7 @@ static const char *const flags[] = {"-x",
 
 static const char *const headers[] = {HERE "/device/engine.h", HERE "/device/cuda.h",
                                       HERE "/device/ptx.h",    HERE "/device/entry.h",
-                                      HERE "/rewrite.c",       __FILE__};
+                                      HERE "/rewrite.c",       HERE "/compiler.c"};
 
 static int read_text(const char *path, char **text)
 {
@@ -73,19 +77,32 @@ static int read_text(const char *path, char **text)
     return FAILED;
 }
 
-/* A hash of the emulator's headers and compiler options, besides the kernel's sources. */
-static int version(int *major, int *minor)
+static void add_text(mgl_sha256 *hash, const char *text)
 {
-    mgl_sha256 hash;
-    unsigned char bytes[MGL_SHA256_BYTES];
-    mgl_sha256_start(&hash);
+    mgl_sha256_add(hash, text, strlen(text) + 1);
+}
+
+/* Starts a hash with the emulator's headers and compiler options. */
+static int start_hash(mgl_sha256 *hash)
+{
+    mgl_sha256_start(hash);
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         char *text;
         if (read_text(headers[i], &text))
             return FAILED;
-        mgl_sha256_add(&hash, text, strlen(text));
+        add_text(hash, text);
         mgl_free(text);
     }
+    return 0;
+}
+
+/* The hash, besides the kernel's sources. */
+static int version(int *major, int *minor)
+{
+    mgl_sha256 hash;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    if (start_hash(&hash))
+        return FAILED;
     mgl_sha256_end(&hash, bytes);
     *major = 1;
     *minor = bytes[0] << 16 | bytes[1] << 8 | bytes[2];
@@ -215,6 +232,35 @@ static int compile_in(const char *folder, int count, const char *const *options)
                   : (int)mgl_file_read(object, LARGEST, &program.object, &program.length, &err);
 }
 
+/* The file of the compiled library: its name is a hash of the sources, options and compiler. */
+static int stored_path(int count, const char *const *options, char path[PATH])
+{
+    mgl_sha256 hash;
+    unsigned char bytes[MGL_SHA256_BYTES];
+    char hex[MGL_SHA256_HEX];
+    if (start_hash(&hash))
+        return FAILED;
+    add_text(&hash, MGL_EMULATOR_CXX " " __VERSION__);
+    for (int i = 0; i < program.count; i++) {
+        add_text(&hash, program.names[i]);
+        add_text(&hash, program.texts[i]);
+    }
+    for (int i = 0; i < count; i++)
+        add_text(&hash, options[i]);
+    mgl_sha256_end(&hash, bytes);
+    mgl_sha256_hex(bytes, hex);
+    snprintf(path, PATH, "%s/%s", STORED, hex);
+    return 0;
+}
+
+/* If this fails, the next process compiles again. */
+static void store(const char *path)
+{
+    mgl_error err;
+    mkdir(STORED, 0777);
+    (void)mgl_output_write_file(path, program.object, program.length, &err);
+}
+
 static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
 {
     (void)about, (void)kind, (void)place;
@@ -224,19 +270,26 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
 static int compile(void *which, int count, const char *const *options)
 {
     (void)which;
-    char folder[] = "/tmp/megalith-emulator-XXXXXX";
+    char folder[] = "/tmp/megalith-emulator-XXXXXX", path[PATH];
+    mgl_error err;
     if (!strcmp(program.names[0], "settle.cu")) /* its result is not used */
         return FAILED;
     if (program.broken)
         snprintf(program.log, sizeof program.log, "see the first kernel that did not compile");
-    if (program.broken || !mkdtemp(folder))
+    if (program.broken || stored_path(count, options, path))
         return FAILED;
     mgl_free(program.object);
     program.object = NULL;
+    if (mgl_file_read(path, LARGEST, &program.object, &program.length, &err) == MGL_OK)
+        return 0;
+    if (!mkdtemp(folder))
+        return FAILED;
     int result = write_sources(folder);
     if (!result)
         result = compile_in(folder, count, options);
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (!result)
+        store(path);
     program.broken = result != 0;
     return result;
 }
