@@ -31,28 +31,39 @@ static uint32_t mix(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
     return h;
 }
 
-/* Uniform in +-1.5 / sqrt(inputs) for matrices, around 1 for norms. */
-static float weight_at(const mgl_graph *graph, int tensor, int64_t row, int64_t col)
+/* Elements of a row from a column on: uniform in +-2.5 / sqrt(inputs) for matrices, around 1 for
+ * norms. */
+static void random_values(const mgl_graph *graph, int tensor, int64_t row, int64_t column,
+                          int64_t count, float *to)
 {
     const mgl_tensor *t = &graph->tensors[tensor];
     const struct source *source = graph->reader;
-    if (tensor == source->tensor && row == source->row)
-        return source->value;
-    float unit =
-        (float)mix(source->seed, (uint32_t)tensor, (uint32_t)row, (uint32_t)col) * 0x1p-31f - 1.0f;
-    return t->rank == 1 ? 1.0f + 0.3f * unit : unit * 2.5f / sqrtf((float)t->cols);
+    const bool spoiled = tensor == source->tensor && row == source->row;
+    const float root = sqrtf((float)t->cols);
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t hash =
+            mix(source->seed, (uint32_t)tensor, (uint32_t)row, (uint32_t)(column + i));
+        const float unit = (float)hash * 0x1p-31f - 1.0f;
+        to[i] = t->rank == 1 ? 1.0f + 0.3f * unit : unit * 2.5f / root;
+        if (spoiled)
+            to[i] = source->value;
+    }
 }
 
 static mgl_status read_random(const mgl_graph *graph, int tensor, int64_t row, int64_t count,
                               void *to, mgl_error *err)
 {
+    enum { PIECE = 512 };
+    float values[PIECE];
     (void)err;
     const mgl_tensor *t = &graph->tensors[tensor];
+    char *out = to;
     for (int64_t r = 0; r < count; r++) {
-        for (int64_t c = 0; c < t->cols; c++) {
-            float value = weight_at(graph, tensor, row + r, c);
-            mgl_convert((char *)to + (size_t)(r * t->cols + c) * mgl_dtype_size(t->dtype), t->dtype,
-                        &value, MGL_F32, 1);
+        for (int64_t c = 0; c < t->cols; c += PIECE) {
+            const int64_t n = t->cols - c < PIECE ? t->cols - c : PIECE;
+            random_values(graph, tensor, row + r, c, n, values);
+            mgl_convert(out, t->dtype, values, MGL_F32, (size_t)n);
+            out += (size_t)n * mgl_dtype_size(t->dtype);
         }
     }
     return MGL_OK;
