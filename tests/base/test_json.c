@@ -113,7 +113,7 @@ static const struct refusal {
      "f.json", "\"3\" is given twice"},
 };
 
-START_TEST(test_refuses)
+START_TEST(test_rejects)
 {
     const struct refusal *r = &refused[_i];
     mgl_json json;
@@ -254,7 +254,7 @@ START_TEST(test_schema)
 }
 END_TEST
 
-START_TEST(test_getters_refuse)
+START_TEST(test_getters_reject)
 {
     mgl_json json;
     mgl_error err;
@@ -369,7 +369,7 @@ START_TEST(test_members_hold_zeros)
 END_TEST
 
 /* The placeholder of U+0000 in the tree cannot occur in a file, and keys cannot contain U+0000. */
-START_TEST(test_texts_refuse)
+START_TEST(test_texts_reject)
 {
     static const char *const files[] = {"[\"\xC0\x80\"]", "{\"\\u0000\": 1}", "[\"\\u000\"]"};
     mgl_json json;
@@ -496,15 +496,15 @@ int main(void)
     TCase *cases = tcase_create("json");
     tcase_set_timeout(cases, 60);
     tcase_add_loop_test(cases, test_accepts, 0, sizeof accepted / sizeof *accepted);
-    tcase_add_loop_test(cases, test_refuses, 0, sizeof refused / sizeof *refused);
+    tcase_add_loop_test(cases, test_rejects, 0, sizeof refused / sizeof *refused);
     tcase_add_test(cases, test_depth);
     tcase_add_test(cases, test_cap);
     tcase_add_test(cases, test_getters);
-    tcase_add_test(cases, test_getters_refuse);
+    tcase_add_test(cases, test_getters_reject);
     tcase_add_test(cases, test_memory);
     tcase_add_loop_test(cases, test_texts_hold_zeros, 0, sizeof zeros / sizeof *zeros);
     tcase_add_test(cases, test_members_hold_zeros);
-    tcase_add_loop_test(cases, test_texts_refuse, 0, 3);
+    tcase_add_loop_test(cases, test_texts_reject, 0, 3);
     tcase_add_test(cases, test_values_as_they_stand);
     tcase_add_test(cases, test_fields);
     tcase_add_test(cases, test_schema);

@@ -171,7 +171,7 @@ START_TEST(no_room_is_told)
 }
 END_TEST
 
-START_TEST(other_places_are_refused)
+START_TEST(other_places_are_rejected)
 {
     mgl_error err;
     mgl_output *output;
@@ -381,7 +381,7 @@ static void add_case(Suite *suite, const char *name, SFun begin, SFun end)
     tcase_add_test(cases, every_operation_may_fail);
     tcase_add_test(cases, every_allocation_may_fail);
     tcase_add_test(cases, no_room_is_told);
-    tcase_add_test(cases, other_places_are_refused);
+    tcase_add_test(cases, other_places_are_rejected);
     tcase_add_test(cases, a_link_is_followed);
     tcase_add_test(cases, a_path_without_a_folder_is_here);
     tcase_add_test(cases, a_long_name_has_room_for_the_temporary);

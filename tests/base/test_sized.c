@@ -58,7 +58,7 @@ START_TEST(a_newer_program_may_not_set_them)
 }
 END_TEST
 
-START_TEST(no_size_is_refused)
+START_TEST(no_size_is_rejected)
 {
     static const size_t sizes[] = {0, sizeof(size_t) - 1, MGL_SIZED_MOST + 1, (size_t)-1};
     struct known from = {sizes[_i], 1, 2}, to;
@@ -98,7 +98,7 @@ int main(void)
     tcase_add_test(tests, what_an_older_program_does_not_know_is_zero);
     tcase_add_test(tests, a_newer_program_may_leave_its_fields_zero);
     tcase_add_test(tests, a_newer_program_may_not_set_them);
-    tcase_add_loop_test(tests, no_size_is_refused, 0, 4);
+    tcase_add_loop_test(tests, no_size_is_rejected, 0, 4);
     tcase_add_test(tests, writes_no_further_than_an_older_program_knows);
     tcase_add_test(tests, writes_zero_where_a_newer_program_knows_more);
     suite_add_tcase(suite, tests);

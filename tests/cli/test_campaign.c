@@ -142,7 +142,7 @@ START_TEST(nobody_waits_for_a_killed_campaign)
 END_TEST
 
 /* `campaign submit` works without a running campaign: the submission is no trial yet. */
-START_TEST(what_is_too_large_is_refused)
+START_TEST(what_is_too_large_is_rejected)
 {
     const char *store = scratch_store("large");
     char file[400];
@@ -387,7 +387,7 @@ START_TEST(an_endpoint_that_fails_is_told_of_once)
 }
 END_TEST
 
-START_TEST(a_key_that_is_refused_is_told_of)
+START_TEST(a_key_that_is_rejected_is_told_of)
 {
     const stub_answer script[] = {{.status = 401}};
     const char *store = scratch_store("unknown_key");
@@ -551,7 +551,7 @@ int main(void)
     tcase_add_test(tests, nobody_waits_for_a_killed_campaign);
     tcase_add_test(tests, the_hint_continues_an_ended_campaign);
     tcase_add_test(tests, a_campaign_of_other_frozen_files_has_a_successor);
-    tcase_add_test(tests, what_is_too_large_is_refused);
+    tcase_add_test(tests, what_is_too_large_is_rejected);
     tcase_add_loop_test(tests, a_format_is_proved_and_executed, 0, 2);
     tcase_add_test(tests, a_campaign_stays_with_its_format);
     tcase_add_test(tests, a_gpu_has_one_format);
@@ -559,7 +559,7 @@ int main(void)
     tcase_add_test(tests, a_size_is_a_size);
     tcase_add_test(tests, a_model_is_asked);
     tcase_add_test(tests, an_endpoint_that_fails_is_told_of_once);
-    tcase_add_test(tests, a_key_that_is_refused_is_told_of);
+    tcase_add_test(tests, a_key_that_is_rejected_is_told_of);
     tcase_add_test(tests, a_detached_campaign_has_the_key);
     tcase_add_test(tests, a_key_may_come_through_a_pipe);
     tcase_add_test(tests, a_detached_campaign_has_the_key_of_a_pipe);

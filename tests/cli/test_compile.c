@@ -215,7 +215,7 @@ START_TEST(what_it_has_can_be_asked_for)
 }
 END_TEST
 
-START_TEST(a_damaged_file_is_refused)
+START_TEST(a_damaged_file_is_rejected)
 {
     struct stat facts;
     ck_assert_int_eq(stat(compiled, &facts), 0);
@@ -348,7 +348,7 @@ int main(void)
                         (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, what_it_has_can_be_asked_for);
     tcase_add_test(tests, a_quantized_model_is_compiled);
-    tcase_add_test(tests, a_damaged_file_is_refused);
+    tcase_add_test(tests, a_damaged_file_is_rejected);
     tcase_add_test(tests, what_stands_there_stays_when_it_fails);
     tcase_add_test(tests, a_model_without_a_tokenizer_runs_by_ids);
     suite_add_tcase(suite, tests);

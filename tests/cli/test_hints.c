@@ -184,7 +184,7 @@ static const char *const no_ids[] = {"[1, 2", "1, 2]", "[1, 2] 3", "1,,2",   "1,
                                      "a",     "[",     "]",        "1 , 2 ,"};
 enum { NO_IDS = sizeof no_ids / sizeof *no_ids };
 
-START_TEST(what_is_no_list_of_ids_is_refused)
+START_TEST(what_is_no_list_of_ids_is_rejected)
 {
     command_result result =
         command_runf("detokenize %s --ids '%s'", model_path("tales-5m"), no_ids[_i]);
@@ -212,7 +212,7 @@ int main(void)
     tcase_add_loop_test(tests, a_hint_names_flags_of_its_verb, 0, WITHOUT_GPU);
     tcase_add_loop_test(tests, an_empty_folder_is_no_model_of_a_chat, 0, TALKS);
     tcase_add_loop_test(tests, ids_may_stand_as_in_json, 0, IDS);
-    tcase_add_loop_test(tests, what_is_no_list_of_ids_is_refused, 0, NO_IDS);
+    tcase_add_loop_test(tests, what_is_no_list_of_ids_is_rejected, 0, NO_IDS);
     tcase_add_test(tests, an_empty_list_has_no_ids);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -315,7 +315,7 @@ enum { ENDLESS = sizeof endless / sizeof *endless };
 
 /* Checks that the child processes of the tests used much less memory than a file of the maximum
  * size. */
-START_TEST(a_device_without_an_end_is_refused)
+START_TEST(a_device_without_an_end_is_rejected)
 {
     char line[2000];
     struct rusage use;
@@ -334,7 +334,7 @@ int main(void)
     Suite *suite = suite_create("cli inputs");
     TCase *tests = tcase_create("inputs");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, a_device_without_an_end_is_refused, 0, ENDLESS);
+    tcase_add_loop_test(tests, a_device_without_an_end_is_rejected, 0, ENDLESS);
     tcase_add_loop_test(tests, a_dash_is_standard_input, 0, LINES);
     tcase_add_test(tests, a_dash_is_standard_input_for_a_schedule);
     tcase_add_test(tests, other_files_are_no_proposals);

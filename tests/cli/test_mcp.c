@@ -64,7 +64,7 @@ START_TEST(nothing_else_is_said)
 }
 END_TEST
 
-START_TEST(a_line_without_end_is_refused)
+START_TEST(a_line_without_end_is_rejected)
 {
     enum { MIB = 1 << 20, LENGTH = 81 };
     char *input = malloc((size_t)LENGTH * MIB + sizeof PING + 1);
@@ -212,7 +212,7 @@ int main(void)
     tcase_add_test(tests, the_last_line_needs_no_end);
     tcase_add_test(tests, empty_lines_ask_for_nothing);
     tcase_add_test(tests, nothing_else_is_said);
-    tcase_add_test(tests, a_line_without_end_is_refused);
+    tcase_add_test(tests, a_line_without_end_is_rejected);
     tcase_add_test(tests, a_folder_that_is_none_is_told);
     tcase_add_test(tests, a_signal_ends_it);
     tcase_add_test(tests, a_cancelled_request_is_not_answered);

@@ -100,7 +100,7 @@ START_TEST(its_own_text_is_a_duplicate)
 }
 END_TEST
 
-START_TEST(what_is_forbidden_is_refused)
+START_TEST(what_is_forbidden_is_rejected)
 {
     write_text("float mean[4];", "float mean[4];\n    const long long t = clock64();");
     mgl_json json = verify("", 11);
@@ -108,7 +108,7 @@ START_TEST(what_is_forbidden_is_refused)
 }
 END_TEST
 
-START_TEST(a_byte_elsewhere_is_refused)
+START_TEST(a_byte_elsewhere_is_rejected)
 {
     write_text("float mean[4];", "float mean[5];");
     mgl_json json = verify("--region macros", 11);
@@ -297,8 +297,8 @@ int main(void)
     tcase_add_test(all, a_unit_is_shown);
     tcase_add_test(all, a_region_is_shown_alone);
     tcase_add_test(all, its_own_text_is_a_duplicate);
-    tcase_add_test(all, what_is_forbidden_is_refused);
-    tcase_add_test(all, a_byte_elsewhere_is_refused);
+    tcase_add_test(all, what_is_forbidden_is_rejected);
+    tcase_add_test(all, a_byte_elsewhere_is_rejected);
     tcase_add_test(all, what_passes_is_unmeasured);
     tcase_add_test(all, promotion_needs_a_device);
     tcase_add_test(all, a_checkpoint_needs_its_gate);

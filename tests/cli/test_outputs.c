@@ -139,7 +139,7 @@ static const struct {
     {"lower cpy --target cpu:1 -o none/f.mls", 2, "No such file"},
 };
 
-START_TEST(other_places_are_refused)
+START_TEST(other_places_are_rejected)
 {
     command_result result = command_run(others[_i].line, NULL);
     ck_assert_msg(result.code == others[_i].code, "exit %d: %s", result.code, result.err);
@@ -159,7 +159,7 @@ int main(void)
     tcase_add_test(tests, a_compiled_model_is_not_written_by_what_reads_it);
     tcase_add_test(tests, other_files_in_the_folder_of_the_model_are_written);
     tcase_add_test(tests, a_link_is_followed);
-    tcase_add_loop_test(tests, other_places_are_refused, 0, (int)(sizeof others / sizeof *others));
+    tcase_add_loop_test(tests, other_places_are_rejected, 0, (int)(sizeof others / sizeof *others));
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

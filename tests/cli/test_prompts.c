@@ -376,7 +376,7 @@ static const refusal refusals[] = {
     {"[{\"text\": \"a\", \"stop\": \"b\\u0000c\"}]", "none empty or with a zero byte"},
 };
 
-START_TEST(refuses)
+START_TEST(rejects)
 {
     command_result result = run_list(refusals[_i].list, "");
     ck_assert_msg(result.code == 2, "%s: exit %d", refusals[_i].list, result.code);
@@ -387,7 +387,7 @@ START_TEST(refuses)
 }
 END_TEST
 
-START_TEST(refuses_what_only_json_has)
+START_TEST(rejects_what_only_json_has)
 {
     command_result result =
         run_list("[\"Once\", {\"text\": \"a\", \"logprobs\": 3}]", "--max-tokens 2");
@@ -397,7 +397,7 @@ START_TEST(refuses_what_only_json_has)
 }
 END_TEST
 
-START_TEST(refuses_a_sampler_beside_sample)
+START_TEST(rejects_a_sampler_beside_sample)
 {
     command_result result = run_list("[\"a\", {\"text\": \"a\", \"top_p\": 0.5}]", "--sample");
     ck_assert_int_eq(result.code, 2);
@@ -406,7 +406,7 @@ START_TEST(refuses_a_sampler_beside_sample)
 }
 END_TEST
 
-START_TEST(refuses_a_prompt_beyond_the_capacity)
+START_TEST(rejects_a_prompt_beyond_the_capacity)
 {
     command_result result = run_list("[\"Once\", {\"ids\": [1, 2, 3]}]", "--capacity 2");
     ck_assert_int_eq(result.code, 2);
@@ -415,7 +415,7 @@ START_TEST(refuses_a_prompt_beyond_the_capacity)
 }
 END_TEST
 
-START_TEST(refuses_a_list_that_is_not_there)
+START_TEST(rejects_a_list_that_is_not_there)
 {
     command_result result =
         command_runf("run %s --device cpu --prompts /nowhere", model_path("tales-5m"));
@@ -594,11 +594,11 @@ int main(void)
     tcase_add_test(tests, forty_by_a_config);
     tcase_add_test(tests, forty_by_a_schedule);
     tcase_add_test(tests, forty_by_a_compiled_file);
-    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
-    tcase_add_test(tests, refuses_a_sampler_beside_sample);
-    tcase_add_test(tests, refuses_what_only_json_has);
-    tcase_add_test(tests, refuses_a_prompt_beyond_the_capacity);
-    tcase_add_test(tests, refuses_a_list_that_is_not_there);
+    tcase_add_loop_test(tests, rejects, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_test(tests, rejects_a_sampler_beside_sample);
+    tcase_add_test(tests, rejects_what_only_json_has);
+    tcase_add_test(tests, rejects_a_prompt_beyond_the_capacity);
+    tcase_add_test(tests, rejects_a_list_that_is_not_there);
     tcase_add_test(tests, a_schedule_has_the_sequences_of_a_launch);
     tcase_add_test(tests, a_config_with_few_rows);
     tcase_add_test(tests, one_token_is_no_tokens);

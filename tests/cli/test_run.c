@@ -446,7 +446,7 @@ static const refusal refusals[] = {
      1, "--stop: is given more than 16 times"},
 };
 
-START_TEST(refuses)
+START_TEST(rejects)
 {
     command_result result = command_runf("run %s %s", model_path("tales-5m"), refusals[_i].flags);
     ck_assert_msg(result.code == refusals[_i].code, "%s: exit %d: %s", refusals[_i].flags,
@@ -487,7 +487,7 @@ START_TEST(leaves_out_what_the_tokenizer_does_not_know)
 END_TEST
 
 /* Models of other families are rejected by name. */
-START_TEST(refuses_other_families)
+START_TEST(rejects_other_families)
 {
     static const char *const others[] = {"Qwen2MoeForCausalLM", "Phi3ForCausalLM"};
     char line[4096], folder[200];
@@ -772,9 +772,9 @@ int main(void)
     tcase_add_test(tests, is_quiet);
     tcase_add_test(tests, greedy_unless_asked);
     tcase_add_loop_test(tests, ends_as_it_should, 0, (int)(sizeof ends / sizeof *ends));
-    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_loop_test(tests, rejects, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, leaves_out_what_the_tokenizer_does_not_know);
-    tcase_add_loop_test(tests, refuses_other_families, 0, 2);
+    tcase_add_loop_test(tests, rejects_other_families, 0, 2);
     tcase_add_test(tests, finds_org_and_name);
     tcase_add_test(tests, says_that_nothing_is_a_number);
     tcase_add_test(tests, says_what_is_no_number);

@@ -193,7 +193,7 @@ static const lower_case lowers[] = {
     {"-o /nowhere/f.mls", 2, "/nowhere"},
 };
 
-START_TEST(lower_refuses)
+START_TEST(lower_rejects)
 {
     command_result result = command_runf("lower %s %s", model_path("tales-5m"), lowers[_i].flags);
     ck_assert_msg(result.code == lowers[_i].code, "%s: exit %d: %s", lowers[_i].flags, result.code,
@@ -236,7 +236,7 @@ START_TEST(strict_formats_need_a_model)
 END_TEST
 
 /* f16 for a bf16 model is rejected only with --strict-formats. */
-START_TEST(strict_formats_refuse_what_loses)
+START_TEST(strict_formats_reject_what_loses)
 {
     char model[1024], half[1024];
     const char *flags[2] = {"", "--strict-formats"};
@@ -690,9 +690,9 @@ int main(void)
     tcase_add_test(tests, config_changes_the_schedule);
     tcase_add_test(tests, check_names_the_formats);
     tcase_add_test(tests, strict_formats_need_a_model);
-    tcase_add_test(tests, strict_formats_refuse_what_loses);
+    tcase_add_test(tests, strict_formats_reject_what_loses);
     tcase_add_test(tests, lower_ends_with_the_validator);
-    tcase_add_loop_test(tests, lower_refuses, 0, (int)(sizeof lowers / sizeof *lowers));
+    tcase_add_loop_test(tests, lower_rejects, 0, (int)(sizeof lowers / sizeof *lowers));
     tcase_add_test(tests, lowers_for_a_long_prompt);
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);

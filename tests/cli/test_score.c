@@ -159,7 +159,7 @@ static const refusal refusals[] = {
     {"[\"a\"]", "--capacity 1025", 2, "1025 positions are requested; the model has 1024"},
 };
 
-START_TEST(what_is_refused)
+START_TEST(what_is_rejected)
 {
     const refusal *r = &refusals[_i];
     command_result result =
@@ -226,7 +226,7 @@ int main(void)
     tcase_add_test(tests, ways_to_give_a_text);
     tcase_add_test(tests, texts_with_nothing_to_score);
     tcase_add_test(tests, a_model_without_a_tokenizer);
-    tcase_add_loop_test(tests, what_is_refused, 0, (int)(sizeof refusals / sizeof *refusals));
+    tcase_add_loop_test(tests, what_is_rejected, 0, (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, a_text_is_needed);
     tcase_add_test(tests, a_pipe_is_the_text_when_none_is_given);
     suite_add_tcase(suite, tests);

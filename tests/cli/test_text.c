@@ -318,7 +318,7 @@ static const char *long_list(size_t tokens)
 }
 
 /* A text with more tokens than positions is rejected, not cut. */
-START_TEST(eval_refuses_too_long_a_text)
+START_TEST(eval_rejects_too_long_a_text)
 {
     command_result result =
         command_runf("eval %s --device cpu --texts %s", model_path("tales-5m"), long_list(1200));
@@ -496,7 +496,7 @@ int main(void)
                         (int)(sizeof zero_ways / sizeof *zero_ways));
     tcase_add_test(tests, eval_reads_behind_a_zero);
     tcase_add_loop_test(tests, reads_lists, 0, (int)(sizeof lists / sizeof *lists));
-    tcase_add_test(tests, eval_refuses_too_long_a_text);
+    tcase_add_test(tests, eval_rejects_too_long_a_text);
     tcase_add_test(tests, eval_moves_a_window);
     tcase_add_test(tests, eval_with_a_window_that_is_not_needed);
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, BY_SANITIZER(6, 1));

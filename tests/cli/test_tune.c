@@ -416,7 +416,7 @@ static const struct {
 };
 
 /* A rejected command must not add a campaign, which would block the corrected command. */
-START_TEST(what_is_refused_adds_no_campaign)
+START_TEST(what_is_rejected_adds_no_campaign)
 {
     char name[32], flags[256];
     snprintf(name, sizeof name, "refused%d", _i);
@@ -682,7 +682,7 @@ int main(void)
     tcase_add_test(tests, a_dry_run_counts_its_machines);
     tcase_add_test(tests, a_dry_run_finds_the_disk_of_a_folder_to_come);
     tcase_add_test(tests, a_name_is_the_whole_of_it);
-    tcase_add_loop_test(tests, what_is_refused_adds_no_campaign, 0,
+    tcase_add_loop_test(tests, what_is_rejected_adds_no_campaign, 0,
                         sizeof refused / sizeof *refused);
     tcase_add_test(tests, a_name_leaves_out_the_path);
     tcase_add_test(tests, status_tells_how_far_it_is);

@@ -88,7 +88,7 @@ START_TEST(run_names_it)
 }
 END_TEST
 
-START_TEST(no_tuned_refuses_it)
+START_TEST(no_tuned_rejects_it)
 {
     mgl_json json = run_json("--no-tuned");
     ck_assert(cJSON_IsNull(json_at(&json, "tuned")));
@@ -277,7 +277,7 @@ int main(void)
     tcase_set_timeout(unit, 100);
     tcase_add_checked_fixture(unit, set_up, NULL);
     tcase_add_test(unit, run_names_it);
-    tcase_add_test(unit, no_tuned_refuses_it);
+    tcase_add_test(unit, no_tuned_rejects_it);
     tcase_add_test(unit, tokens_are_the_same_without);
     tcase_add_test(unit, entries_are_of_one_set_of_weight_formats);
     tcase_add_test(unit, the_closing_line_names_it);

@@ -210,7 +210,7 @@ static size_t count_lines(const char *text)
     return lines;
 }
 
-START_TEST(refuses)
+START_TEST(rejects)
 {
     const usage_case *c = &cases[_i];
     command_result result = command_run(c->line, NULL);
@@ -438,7 +438,7 @@ int main(void)
     Suite *suite = suite_create("cli usage");
     TCase *tests = tcase_create("usage");
     tcase_set_timeout(tests, 100);
-    tcase_add_loop_test(tests, refuses, 0, (int)(sizeof cases / sizeof *cases));
+    tcase_add_loop_test(tests, rejects, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tests, errors_are_an_object_with_json);
     tcase_add_loop_test(tests, help_of_a_verb, 0, VERBS);
     tcase_add_loop_test(tests, help_is_a_verb, 0, VERBS);

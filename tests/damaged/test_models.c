@@ -89,7 +89,7 @@ START_TEST(test_all_reasons)
 END_TEST
 
 /* Also while errors are being collected. */
-START_TEST(test_every_allocation_of_a_refusal_fails)
+START_TEST(test_every_allocation_of_a_rejection_fails)
 {
     damaged_model model = {.edit = REPLACE,
                            .file = "config.json",
@@ -168,7 +168,7 @@ int main(void)
     tcase_add_loop_test(cases, test_damaged, 0, (int)damaged_model_count);
     tcase_add_test(cases, test_all_reasons);
     tcase_add_loop_test(cases, test_every_allocation_fails, 0, 2);
-    tcase_add_test(cases, test_every_allocation_of_a_refusal_fails);
+    tcase_add_test(cases, test_every_allocation_of_a_rejection_fails);
     tcase_add_test(cases, test_every_file_operation_fails);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);

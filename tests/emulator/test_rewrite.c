@@ -97,13 +97,13 @@ START_TEST(an_unknown_special_register_is_named)
 }
 END_TEST
 
-START_TEST(a_label_is_refused)
+START_TEST(a_label_is_rejected)
 {
     check_refused("asm(\"L: test p;\" ::);", "not an instruction");
 }
 END_TEST
 
-START_TEST(a_missing_operand_is_refused)
+START_TEST(a_missing_operand_is_rejected)
 {
     check_refused("asm(\"ld.u32 %0, [%1];\" : \"=r\"(v));", "an operand is missing");
 }
@@ -122,7 +122,7 @@ int main(void)
     tcase_add_test(tests, dynamic_shared_memory_is_left_out);
     tcase_add_test(tests, an_unknown_instruction_is_named);
     tcase_add_test(tests, an_unknown_special_register_is_named);
-    tcase_add_test(tests, a_label_is_refused);
-    tcase_add_test(tests, a_missing_operand_is_refused);
+    tcase_add_test(tests, a_label_is_rejected);
+    tcase_add_test(tests, a_missing_operand_is_rejected);
     return fixture_main("rewrite", tests);
 }

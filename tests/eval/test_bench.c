@@ -185,7 +185,7 @@ START_TEST(the_prediction_s_error_is_relative)
 }
 END_TEST
 
-START_TEST(heads_that_fill_no_warp_are_refused)
+START_TEST(heads_that_fill_no_warp_are_rejected)
 {
     mgl_error err;
     mgl_bench_request request = request_of("llama-1b");
@@ -288,7 +288,7 @@ int main(void)
     tcase_add_test(tests, batches_have_one_to_sixty_four_sequences);
     tcase_add_test(tests, queues_are_as_many_as_a_program_has);
     tcase_add_test(tests, the_prediction_s_error_is_relative);
-    tcase_add_test(tests, heads_that_fill_no_warp_are_refused);
+    tcase_add_test(tests, heads_that_fill_no_warp_are_rejected);
     tcase_add_test(tests, small_errors_pass);
     tcase_add_test(tests, large_errors_fail);
     tcase_add_test(tests, the_second_machine_has_an_error_too);

@@ -342,7 +342,7 @@ START_TEST(the_reference_agrees_with_a_family)
 }
 END_TEST
 
-START_TEST(a_program_without_the_family_is_refused)
+START_TEST(a_program_without_the_family_is_rejected)
 {
     mgl_error err;
     mgl_paired_bench_facts facts;
@@ -477,7 +477,7 @@ START_TEST(altered_tokens_are_noticed)
 }
 END_TEST
 
-START_TEST(a_program_of_another_model_is_refused)
+START_TEST(a_program_of_another_model_is_rejected)
 {
     mgl_error err;
     mgl_paired_bench_facts facts;
@@ -507,7 +507,7 @@ START_TEST(an_empty_side_does_not_run)
 }
 END_TEST
 
-START_TEST(a_workload_that_has_no_room_is_refused)
+START_TEST(a_workload_that_has_no_room_is_rejected)
 {
     static const mgl_paired_bench_load large[] = {
         {.batch = BATCH + 1, .context = 0, .tokens = 1},
@@ -638,7 +638,7 @@ int main(void)
     tcase_add_loop_test(tests, the_reference_agrees, 0, PROGRAMS);
     tcase_add_test(tests, the_reference_agrees_with_a_second_list);
     tcase_add_loop_test(tests, the_reference_agrees_with_a_family, 0, 2 * FAMILIES);
-    tcase_add_loop_test(tests, a_program_without_the_family_is_refused, 0, FAMILIES);
+    tcase_add_loop_test(tests, a_program_without_the_family_is_rejected, 0, FAMILIES);
     tcase_add_test(tests, a_shorter_run_shows_an_earlier_step);
     tcase_add_test(tests, the_reference_gives_the_steps_that_were_asked);
     tcase_add_test(tests, a_program_is_exchanged_for_another);
@@ -646,9 +646,9 @@ int main(void)
     tcase_add_test(tests, a_machine_that_is_left_is_used_again);
     tcase_add_test(tests, wrong_weights_are_noticed);
     tcase_add_test(tests, altered_tokens_are_noticed);
-    tcase_add_test(tests, a_program_of_another_model_is_refused);
+    tcase_add_test(tests, a_program_of_another_model_is_rejected);
     tcase_add_test(tests, an_empty_side_does_not_run);
-    tcase_add_loop_test(tests, a_workload_that_has_no_room_is_refused, 0, 2);
+    tcase_add_loop_test(tests, a_workload_that_has_no_room_is_rejected, 0, 2);
     tcase_add_test(tests, what_is_promoted_runs_as_the_incumbent);
     tcase_add_test(tests, what_was_dropped_is_gone);
     tcase_add_test(tests, an_abort_ends_a_paired_bench);

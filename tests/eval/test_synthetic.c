@@ -157,7 +157,7 @@ START_TEST(a_model_can_be_as_wide_as_it_is)
 }
 END_TEST
 
-START_TEST(a_width_that_does_not_come_out_even_is_refused)
+START_TEST(a_width_that_does_not_come_out_even_is_rejected)
 {
     static const int widths[] = {0, -2048, 100, 1000, 2047};
     mgl_error err;
@@ -262,7 +262,7 @@ START_TEST(a_quantization_beside_the_config_is_found)
 }
 END_TEST
 
-START_TEST(a_config_that_is_not_supported_is_refused)
+START_TEST(a_config_that_is_not_supported_is_rejected)
 {
     mgl_error err;
     mgl_config config;
@@ -677,12 +677,12 @@ int main(void)
     tcase_add_test(tests, an_unknown_shape_names_those_there_are);
     tcase_add_test(tests, a_wider_model_is_in_proportion);
     tcase_add_test(tests, a_model_can_be_as_wide_as_it_is);
-    tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_refused, 0, 5);
+    tcase_add_loop_test(tests, a_width_that_does_not_come_out_even_is_rejected, 0, 5);
     tcase_add_test(tests, a_config_is_read_from_folder_or_file);
     tcase_add_test(tests, a_stored_head_is_a_part_of_the_shape);
     tcase_add_test(tests, a_quantized_model_has_its_formats);
     tcase_add_test(tests, a_quantization_beside_the_config_is_found);
-    tcase_add_test(tests, a_config_that_is_not_supported_is_refused);
+    tcase_add_test(tests, a_config_that_is_not_supported_is_rejected);
     tcase_add_loop_test(tests, shapes_have_the_biases_and_norms_of_their_models, 0, 3);
     tcase_add_loop_test(tests, configs_have_the_biases_and_norms_of_their_models, 0, 2);
     tcase_add_test(tests, biases_are_streamed_too);

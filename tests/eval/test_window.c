@@ -147,7 +147,7 @@ START_TEST(a_text_that_fits_needs_no_window)
 }
 END_TEST
 
-START_TEST(a_long_text_without_a_window_is_refused)
+START_TEST(a_long_text_without_a_window_is_rejected)
 {
     mgl_ids texts[] = {{ids, 3}, {ids, CAPACITY + 1}};
     mgl_eval_result result;
@@ -161,7 +161,7 @@ START_TEST(a_long_text_without_a_window_is_refused)
 }
 END_TEST
 
-START_TEST(a_stride_that_leaves_tokens_out_is_refused)
+START_TEST(a_stride_that_leaves_tokens_out_is_rejected)
 {
     mgl_ids text = {ids, LONG};
     mgl_eval_options options = {.stride = CAPACITY + 1};
@@ -209,8 +209,8 @@ int main(void)
     tcase_add_test(sums, a_long_text_is_the_sum_of_its_windows);
     tcase_add_test(sums, windows_side_by_side);
     tcase_add_test(sums, a_text_that_fits_needs_no_window);
-    tcase_add_test(sums, a_long_text_without_a_window_is_refused);
-    tcase_add_test(sums, a_stride_that_leaves_tokens_out_is_refused);
+    tcase_add_test(sums, a_long_text_without_a_window_is_rejected);
+    tcase_add_test(sums, a_stride_that_leaves_tokens_out_is_rejected);
     tcase_add_test(sums, whoever_looks_on_can_end_it);
     tcase_add_test(sums, an_error_names_the_window);
     suite_add_tcase(suite, layout_tests);

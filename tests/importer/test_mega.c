@@ -152,7 +152,7 @@ START_TEST(any_bit_of_the_header_matters)
 }
 END_TEST
 
-START_TEST(any_length_but_its_own_is_refused)
+START_TEST(any_length_but_its_own_is_rejected)
 {
     ck_assert_int_eq(truncate(path, 13193), 0);
     refused("longer than it was");
@@ -163,14 +163,14 @@ START_TEST(any_length_but_its_own_is_refused)
 }
 END_TEST
 
-START_TEST(a_damaged_section_is_refused)
+START_TEST(a_damaged_section_is_rejected)
 {
     flip(4096 + 4, 1);
     refused("its section first does not have the hash");
 }
 END_TEST
 
-START_TEST(bytes_between_sections_are_refused)
+START_TEST(bytes_between_sections_are_rejected)
 {
     flip(4096 + 5, 0x40);
     refused("there are bytes behind its section first");
@@ -208,14 +208,14 @@ static const struct {
     {32 + 40 + 7, 255, "section 0 of its header makes no sense"} /* longer than the file */
 };
 
-START_TEST(another_header_is_refused)
+START_TEST(another_header_is_rejected)
 {
     forge(forgeries[_i].offset, forgeries[_i].value);
     refused(forgeries[_i].words);
 }
 END_TEST
 
-START_TEST(another_byte_order_is_refused)
+START_TEST(another_byte_order_is_rejected)
 {
     for (int i = 0; i < 4; i++)
         forge(12 + i, (unsigned char)(10 + i));
@@ -223,7 +223,7 @@ START_TEST(another_byte_order_is_refused)
 }
 END_TEST
 
-START_TEST(two_sections_of_a_name_are_refused)
+START_TEST(two_sections_of_a_name_are_rejected)
 {
     const char *name = "first";
     for (int i = 0; i < 6; i++)
@@ -336,13 +336,13 @@ int main(void)
     tcase_add_test(cases, what_is_written_comes_back);
     tcase_add_test(cases, the_header_is_as_it_is_drawn);
     tcase_add_test(cases, any_bit_of_the_header_matters);
-    tcase_add_test(cases, any_length_but_its_own_is_refused);
-    tcase_add_test(cases, a_damaged_section_is_refused);
-    tcase_add_test(cases, bytes_between_sections_are_refused);
-    tcase_add_loop_test(cases, another_header_is_refused, 0,
+    tcase_add_test(cases, any_length_but_its_own_is_rejected);
+    tcase_add_test(cases, a_damaged_section_is_rejected);
+    tcase_add_test(cases, bytes_between_sections_are_rejected);
+    tcase_add_loop_test(cases, another_header_is_rejected, 0,
                         (int)(sizeof forgeries / sizeof *forgeries));
-    tcase_add_test(cases, another_byte_order_is_refused);
-    tcase_add_test(cases, two_sections_of_a_name_are_refused);
+    tcase_add_test(cases, another_byte_order_is_rejected);
+    tcase_add_test(cases, two_sections_of_a_name_are_rejected);
     tcase_add_test(cases, a_missing_section_is_told);
     tcase_add_test(cases, a_section_is_written_once);
     tcase_add_test(cases, is_known_by_its_name_or_its_bytes);

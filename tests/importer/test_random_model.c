@@ -119,7 +119,7 @@ START_TEST(test_spread)
 }
 END_TEST
 
-START_TEST(test_refused)
+START_TEST(test_rejected)
 {
     ck_assert_int_ne(write_model("m", "--hidden 0"), 0);
     ck_assert_int_ne(write_model("m", "--hidden 12x"), 0);
@@ -138,7 +138,7 @@ int main(void)
     tcase_add_loop_test(cases, test_shapes, 0, sizeof shapes / sizeof *shapes);
     tcase_add_test(cases, test_seed);
     tcase_add_test(cases, test_spread);
-    tcase_add_test(cases, test_refused);
+    tcase_add_test(cases, test_rejected);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -50,7 +50,7 @@ static void tear_down(void)
 
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
-START_TEST(a_tokenizer_refuses_null)
+START_TEST(a_tokenizer_rejects_null)
 {
     mgl_ids ids = {0};
     int32_t id;
@@ -71,7 +71,7 @@ START_TEST(a_tokenizer_refuses_null)
 }
 END_TEST
 
-START_TEST(a_detokenizer_refuses_null)
+START_TEST(a_detokenizer_rejects_null)
 {
     mgl_detokenizer *stream;
     const char *text;
@@ -88,7 +88,7 @@ START_TEST(a_detokenizer_refuses_null)
 }
 END_TEST
 
-START_TEST(a_model_refuses_null)
+START_TEST(a_model_rejects_null)
 {
     mgl_result result = {.size = sizeof result};
     mgl_model_facts facts = {.size = sizeof facts};
@@ -123,7 +123,7 @@ START_TEST(a_model_refuses_null)
 }
 END_TEST
 
-START_TEST(a_compiler_and_a_switch_refuse_null)
+START_TEST(a_compiler_and_a_switch_reject_null)
 {
     mgl_compile_report report = {.size = sizeof report};
     refuses_null("path", mgl_model_compile(NULL, NULL, "/tmp/x", &report, &err));
@@ -195,7 +195,7 @@ END_TEST
 /* ---- structs of other versions --------------------------------------------------------------- */
 
 /* Each struct, with the size that it states. */
-START_TEST(a_struct_without_size_is_refused)
+START_TEST(a_struct_without_size_is_rejected)
 {
     mgl_open_options open = {.device = "cpu"};
     mgl_compile_options compile = {.target = "cpu:1"};
@@ -298,7 +298,7 @@ START_TEST(an_array_has_one_size)
 END_TEST
 
 /* A nonzero field of a newer header. */
-START_TEST(refuses_what_a_newer_program_asks_for)
+START_TEST(rejects_what_a_newer_program_asks_for)
 {
     struct {
         mgl_open_options known;
@@ -364,20 +364,20 @@ int main(void)
     TCase *tests = tcase_create("arguments");
     tcase_set_timeout(tests, 100);
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, a_tokenizer_refuses_null);
-    tcase_add_test(tests, a_detokenizer_refuses_null);
-    tcase_add_test(tests, a_model_refuses_null);
-    tcase_add_test(tests, a_compiler_and_a_switch_refuse_null);
+    tcase_add_test(tests, a_tokenizer_rejects_null);
+    tcase_add_test(tests, a_detokenizer_rejects_null);
+    tcase_add_test(tests, a_model_rejects_null);
+    tcase_add_test(tests, a_compiler_and_a_switch_reject_null);
     tcase_add_test(tests, null_is_nothing_to_the_others);
     tcase_add_test(tests, null_is_the_empty_text);
     tcase_add_test(tests, a_failed_open_leaves_null);
     tcase_add_test(tests, a_failed_decode_leaves_null);
-    tcase_add_test(tests, a_struct_without_size_is_refused);
+    tcase_add_test(tests, a_struct_without_size_is_rejected);
     tcase_add_test(tests, opens_with_options_of_an_older_header);
     tcase_add_test(tests, tells_an_older_program_the_facts_it_knows);
     tcase_add_test(tests, generates_for_an_older_program);
     tcase_add_test(tests, an_array_has_one_size);
-    tcase_add_test(tests, refuses_what_a_newer_program_asks_for);
+    tcase_add_test(tests, rejects_what_a_newer_program_asks_for);
     tcase_add_test(tests, a_chat_needs_a_tokenizer);
     tcase_add_test(tests, a_cleared_result_keeps_its_size);
     tcase_add_test(tests, compiles_without_a_report);

@@ -315,7 +315,7 @@ static void refuses(const mgl_autotune_options *options, const char *where)
     ck_assert_int_ne(access(store, F_OK), 0);
 }
 
-START_TEST(options_that_make_no_sense_are_refused)
+START_TEST(options_that_make_no_sense_are_rejected)
 {
     mgl_autotune_options options = without_device();
     options.trials = 0;
@@ -342,7 +342,7 @@ START_TEST(options_that_make_no_sense_are_refused)
 }
 END_TEST
 
-START_TEST(null_is_refused)
+START_TEST(null_is_rejected)
 {
     ck_assert_int_eq(mgl_autotune(NULL, NULL, NULL, &report, &err), MGL_USAGE);
     ck_assert_ptr_nonnull(strstr(err.message, "\"options\" is NULL"));
@@ -390,7 +390,7 @@ START_TEST(every_outcome_is_explained)
 }
 END_TEST
 
-START_TEST(what_is_no_code_is_refused)
+START_TEST(what_is_no_code_is_rejected)
 {
     static const char *const no_codes[] = {"",      "MG",    "MG2",     "MG2034", "MG 03",
                                            "mg203", "MG000", "NOTHING", "no_gain"};
@@ -456,12 +456,12 @@ int main(int argc, char **argv)
     tcase_add_test(tests, a_switch_ends_it);
     tcase_add_test(tests, a_switch_that_is_set_begins_nothing);
     tcase_add_test(tests, workers_of_this_program_execute);
-    tcase_add_test(tests, options_that_make_no_sense_are_refused);
-    tcase_add_test(tests, null_is_refused);
+    tcase_add_test(tests, options_that_make_no_sense_are_rejected);
+    tcase_add_test(tests, null_is_rejected);
     tcase_add_test(tests, an_outcome_is_explained);
     tcase_add_test(tests, a_diagnostic_is_explained);
     tcase_add_test(tests, every_outcome_is_explained);
-    tcase_add_test(tests, what_is_no_code_is_refused);
+    tcase_add_test(tests, what_is_no_code_is_rejected);
     tcase_add_test(tests, a_report_without_memory_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

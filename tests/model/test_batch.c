@@ -211,7 +211,7 @@ END_TEST
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-START_TEST(names_the_request_that_is_refused)
+START_TEST(names_the_request_that_is_rejected)
 {
     mgl_request batch[] = {requests[0], requests[1]};
     batch[1].prompt_count = 0;
@@ -231,7 +231,7 @@ START_TEST(a_request_alone_has_no_number)
 }
 END_TEST
 
-START_TEST(refuses_more_than_opened_for)
+START_TEST(rejects_more_than_opened_for)
 {
     static const size_t counts[] = {0, COUNT + 1, (size_t)-1};
     ck_assert_int_eq(generate(requests, counts[_i]), MGL_USAGE);
@@ -368,9 +368,9 @@ int main(void)
     tcase_add_test(tests, sixteen_at_once);
     tcase_add_test(tests, tokens_come_with_their_reply);
     tcase_add_test(tests, callback_stops_all);
-    tcase_add_test(tests, names_the_request_that_is_refused);
+    tcase_add_test(tests, names_the_request_that_is_rejected);
     tcase_add_test(tests, a_request_alone_has_no_number);
-    tcase_add_loop_test(tests, refuses_more_than_opened_for, 0, 3);
+    tcase_add_loop_test(tests, rejects_more_than_opened_for, 0, 3);
     tcase_add_test(tests, opened_for_one);
     tcase_add_loop_test(tests, opens_for_1_to_64, 0, 2);
     tcase_add_test(tests, fewer_than_asked_for_by_rows);

@@ -159,7 +159,7 @@ START_TEST(an_older_result_has_none)
 }
 END_TEST
 
-START_TEST(too_many_are_refused)
+START_TEST(too_many_are_rejected)
 {
     for (int logprobs = -1; logprobs <= MGL_MAX_LOGPROBS + 1; logprobs += MGL_MAX_LOGPROBS + 2) {
         mgl_request request = make_request(logprobs, 0);
@@ -180,7 +180,7 @@ int main(void)
     tcase_add_test(tests, change_nothing);
     tcase_add_test(tests, end_with_the_reply);
     tcase_add_test(tests, an_older_result_has_none);
-    tcase_add_test(tests, too_many_are_refused);
+    tcase_add_test(tests, too_many_are_rejected);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

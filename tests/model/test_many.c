@@ -248,7 +248,7 @@ static const struct {
 };
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
 
-START_TEST(refuses_more_than_there_are_rows)
+START_TEST(rejects_more_than_there_are_rows)
 {
     mgl_model *none = NULL;
     ck_assert_int_eq(open_with(refusals[_i].knobs, refusals[_i].sequences, &none),
@@ -259,7 +259,7 @@ START_TEST(refuses_more_than_there_are_rows)
 }
 END_TEST
 
-START_TEST(refuses_more_than_opened_for)
+START_TEST(rejects_more_than_opened_for)
 {
     mgl_model *model = open_model("\"second_rows\": 128", 40);
     ck_assert_int_eq(mgl_model_generate_batch(model, requests, 41, NULL, NULL, results, &err),
@@ -281,8 +281,8 @@ int main(void)
     tcase_add_test(tests, they_end_in_all_ways);
     tcase_add_test(tests, fewer_than_opened_for);
     tcase_add_test(tests, tokens_come_with_their_reply);
-    tcase_add_loop_test(tests, refuses_more_than_there_are_rows, 0, REFUSALS);
-    tcase_add_test(tests, refuses_more_than_opened_for);
+    tcase_add_loop_test(tests, rejects_more_than_there_are_rows, 0, REFUSALS);
+    tcase_add_test(tests, rejects_more_than_opened_for);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

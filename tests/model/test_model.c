@@ -492,7 +492,7 @@ static const refusal refusals[] = {
      "min_p"},
 };
 
-START_TEST(refuses)
+START_TEST(rejects)
 {
     mgl_model *model = open_model("llama3-rope", 7);
     mgl_result result = {.size = sizeof result};
@@ -624,7 +624,7 @@ START_TEST(end_ids_are_told)
 }
 END_TEST
 
-START_TEST(opening_refuses)
+START_TEST(opening_rejects)
 {
     mgl_model *model = NULL;
     static const struct {
@@ -757,14 +757,14 @@ int main(void)
     tcase_add_test(tests, a_switch_is_lost_at_no_moment);
     tcase_add_loop_test(tests, samples_with_the_values_of_the_checkpoint, 0, 4);
     tcase_add_test(tests, samples_with_the_penalty_of_the_checkpoint);
-    tcase_add_test(tests, refuses);
+    tcase_add_test(tests, rejects);
     tcase_add_test(tests, prompt_that_fills_the_cache);
     tcase_add_test(tests, logits_of_the_last_token);
     tcase_add_test(tests, scores);
     tcase_add_test(tests, logits_of_a_text);
     tcase_add_test(tests, evaluation_sums_over_texts);
     tcase_add_test(tests, end_ids_are_told);
-    tcase_add_test(tests, opening_refuses);
+    tcase_add_test(tests, opening_rejects);
     tcase_add_test(tests, compiles);
     tcase_add_test(tests, survives_memory_running_out);
     suite_add_tcase(suite, tests);

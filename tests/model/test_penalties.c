@@ -179,7 +179,7 @@ static const struct {
                {0, 0, -2.5, "frequency_penalty"},
                {0, 0, (double)INFINITY, "frequency_penalty"}};
 
-START_TEST(what_makes_no_sense_is_refused)
+START_TEST(what_makes_no_sense_is_rejected)
 {
     mgl_request request =
         make_request(hostile[_i].repeat, hostile[_i].presence, hostile[_i].frequency);
@@ -299,7 +299,7 @@ int main(void)
     tcase_add_loop_test(tests, are_the_published_ones, 0, SETTINGS);
     tcase_add_test(tests, are_each_reply_s_own);
     tcase_add_test(tests, count_what_is_reused);
-    tcase_add_loop_test(tests, what_makes_no_sense_is_refused, 0,
+    tcase_add_loop_test(tests, what_makes_no_sense_is_rejected, 0,
                         (int)(sizeof hostile / sizeof *hostile));
     tcase_add_test(tests, need_a_model_that_has_them);
     tcase_add_test(tests, are_compiled_in);

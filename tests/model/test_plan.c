@@ -178,7 +178,7 @@ START_TEST(a_move_makes_another_plan)
 }
 END_TEST
 
-START_TEST(what_cannot_be_lowered_is_refused)
+START_TEST(what_cannot_be_lowered_is_rejected)
 {
     mgl_plan_options options = of_tales();
     options.moves = "rows layer=0 step=o from=1 to=2 count=1\nsideways\n";
@@ -195,7 +195,7 @@ START_TEST(what_cannot_be_lowered_is_refused)
 }
 END_TEST
 
-START_TEST(what_the_validator_refuses_is_no_plan)
+START_TEST(what_the_validator_rejects_is_no_plan)
 {
     mgl_plan_options options = of_tales();
     options.target = "sm_90a:132";
@@ -206,7 +206,7 @@ START_TEST(what_the_validator_refuses_is_no_plan)
 }
 END_TEST
 
-START_TEST(options_that_contradict_are_refused)
+START_TEST(options_that_contradict_are_rejected)
 {
     mgl_plan_options options = of_tales();
     options.shape = "llama-1b";
@@ -385,7 +385,7 @@ START_TEST(a_price_is_the_same_every_time)
 }
 END_TEST
 
-START_TEST(what_cannot_be_priced_is_refused)
+START_TEST(what_cannot_be_priced_is_rejected)
 {
     int line;
     mgl_plan *broken = lose_wait(&line);
@@ -458,7 +458,7 @@ END_TEST
         ck_assert_msg(strstr(err.message, "\"" argument "\" is NULL"), "%s", err.message);         \
     } while (0)
 
-START_TEST(null_is_refused)
+START_TEST(null_is_rejected)
 {
     mgl_plan *out = plan;
     char *text = NULL, digest[MGL_DIGEST_SIZE];
@@ -483,7 +483,7 @@ START_TEST(null_is_refused)
 }
 END_TEST
 
-START_TEST(a_struct_without_its_size_is_refused)
+START_TEST(a_struct_without_its_size_is_rejected)
 {
     mgl_plan *out = NULL;
     mgl_plan_options options = {.shape = "llama-1b"};
@@ -557,9 +557,9 @@ int main(void)
     tcase_add_test(tests, an_empty_text_is_no_plan);
     tcase_add_test(tests, a_shape_is_lowered);
     tcase_add_test(tests, a_move_makes_another_plan);
-    tcase_add_test(tests, what_cannot_be_lowered_is_refused);
-    tcase_add_test(tests, what_the_validator_refuses_is_no_plan);
-    tcase_add_test(tests, options_that_contradict_are_refused);
+    tcase_add_test(tests, what_cannot_be_lowered_is_rejected);
+    tcase_add_test(tests, what_the_validator_rejects_is_no_plan);
+    tcase_add_test(tests, options_that_contradict_are_rejected);
     tcase_add_test(tests, a_lowered_plan_is_accepted);
     tcase_add_test(tests, without_a_model_there_is_no_meaning);
     tcase_add_test(tests, another_models_plan_is_rejected);
@@ -570,10 +570,10 @@ int main(void)
     tcase_add_test(tests, a_price_is_the_sum_of_its_parts);
     tcase_add_test(tests, an_older_price_has_no_parts);
     tcase_add_test(tests, a_price_is_the_same_every_time);
-    tcase_add_test(tests, what_cannot_be_priced_is_refused);
+    tcase_add_test(tests, what_cannot_be_priced_is_rejected);
     tcase_add_test(tests, a_text_from_anywhere_is_asked_everything);
-    tcase_add_test(tests, null_is_refused);
-    tcase_add_test(tests, a_struct_without_its_size_is_refused);
+    tcase_add_test(tests, null_is_rejected);
+    tcase_add_test(tests, a_struct_without_its_size_is_rejected);
     tcase_add_test(tests, an_older_struct_gets_what_it_knows);
     tcase_add_test(tests, memory_that_runs_out_is_told);
     suite_add_tcase(suite, tests);

@@ -85,7 +85,7 @@ START_TEST(a_plan_is_moved_as_in_lowering)
 }
 END_TEST
 
-START_TEST(a_move_that_does_not_fit_is_refused)
+START_TEST(a_move_that_does_not_fit_is_rejected)
 {
     mgl_plan *moved = plan;
     ck_assert_int_eq(mgl_plan_move(plan, "sideways", &moved, &err), MGL_BAD_INPUT);
@@ -121,7 +121,7 @@ START_TEST(a_shape_may_be_the_callers_own)
 }
 END_TEST
 
-START_TEST(options_that_contradict_are_refused)
+START_TEST(options_that_contradict_are_rejected)
 {
     mgl_planner *out = planner;
     mgl_plan_options options = of_tales();
@@ -238,7 +238,7 @@ static void refuses_null(const char *name, mgl_status status)
     ck_assert_ptr_nonnull(strstr(err.message, name));
 }
 
-START_TEST(null_is_refused)
+START_TEST(null_is_rejected)
 {
     mgl_plan *out = NULL;
     mgl_planner *opened = NULL;
@@ -292,16 +292,16 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_planner_makes_what_lowering_makes);
     tcase_add_test(tests, a_plan_is_moved_as_in_lowering);
-    tcase_add_test(tests, a_move_that_does_not_fit_is_refused);
+    tcase_add_test(tests, a_move_that_does_not_fit_is_rejected);
     tcase_add_test(tests, a_shape_may_be_the_callers_own);
-    tcase_add_test(tests, options_that_contradict_are_refused);
+    tcase_add_test(tests, options_that_contradict_are_rejected);
     tcase_add_test(tests, older_options_have_no_shape_text);
     tcase_add_test(tests, a_plan_is_checked_with_meaning);
     tcase_add_test(tests, a_plan_of_other_sequences_does_not_match);
     tcase_add_test(tests, a_machine_has_limits);
     tcase_add_test(tests, a_plan_of_lower_precision_has_other_formats);
     tcase_add_test(tests, weights_in_other_formats_are_other_formats);
-    tcase_add_test(tests, null_is_refused);
+    tcase_add_test(tests, null_is_rejected);
     tcase_add_test(tests, memory_that_runs_out_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

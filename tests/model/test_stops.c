@@ -252,7 +252,7 @@ START_TEST(a_talk_goes_on)
 }
 END_TEST
 
-START_TEST(what_is_refused)
+START_TEST(what_is_rejected)
 {
     static const char *const texts[] = {"a", ""};
     mgl_request request = make_request(false);
@@ -293,7 +293,7 @@ int main(void)
     tcase_add_test(tests, the_text_ends_before_it);
     tcase_add_test(tests, each_of_a_batch_alone);
     tcase_add_test(tests, a_talk_goes_on);
-    tcase_add_test(tests, what_is_refused);
+    tcase_add_test(tests, what_is_rejected);
     tcase_add_test(tests, an_older_request_is_as_ever);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

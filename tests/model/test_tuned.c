@@ -112,7 +112,7 @@ START_TEST(without_entries_there_is_none)
 }
 END_TEST
 
-START_TEST(it_can_be_refused)
+START_TEST(it_can_be_rejected)
 {
     mgl_open_options options = on_cpu;
     install_splits("three");
@@ -189,7 +189,7 @@ START_TEST(replies_are_those_of_the_default)
 }
 END_TEST
 
-START_TEST(a_longer_prompt_is_refused_as_without)
+START_TEST(a_longer_prompt_is_rejected_as_without)
 {
     install_splits("three");
     mgl_open_options options = on_cpu;
@@ -312,7 +312,7 @@ START_TEST(a_program_that_is_rejected)
 }
 END_TEST
 
-START_TEST(a_config_that_lowering_refuses)
+START_TEST(a_config_that_lowering_rejects)
 {
     mgl_tuned entry = entry_for("first");
     entry.config.queues[MGL_STEP_QKV].first = 5;
@@ -387,11 +387,11 @@ int main(void)
     tcase_add_checked_fixture(unit, empty_folder, NULL);
     tcase_add_test(unit, an_entry_is_taken_and_named);
     tcase_add_test(unit, without_entries_there_is_none);
-    tcase_add_test(unit, it_can_be_refused);
+    tcase_add_test(unit, it_can_be_rejected);
     tcase_add_test(unit, a_config_takes_its_place);
     tcase_add_test(unit, what_is_for_others_is_not_taken);
     tcase_add_test(unit, replies_are_those_of_the_default);
-    tcase_add_test(unit, a_longer_prompt_is_refused_as_without);
+    tcase_add_test(unit, a_longer_prompt_is_rejected_as_without);
     tcase_add_test(unit, a_capacity_that_is_given_is_not_rounded);
     tcase_add_test(unit, an_entry_may_be_for_the_exact_number);
     tcase_add_test(unit, positions_that_nobody_asked_for_take_no_memory);
@@ -399,7 +399,7 @@ int main(void)
     tcase_add_test(unit, a_model_without_memory_says_what_the_default_needs);
     tcase_add_test(unit, a_move_that_does_not_fit);
     tcase_add_test(unit, a_program_that_is_rejected);
-    tcase_add_test(unit, a_config_that_lowering_refuses);
+    tcase_add_test(unit, a_config_that_lowering_rejects);
     tcase_add_test(unit, a_damaged_file);
     tcase_add_test(unit, what_is_compiled_keeps_it);
     tcase_add_test(unit, every_allocation_may_fail);

@@ -375,7 +375,7 @@ static const struct {
     {{64, 1, 4, 2, 16, 96, 41, 1e-5F}, 1, "need the same queues, not [1, 4) and [0, 4)"},
 };
 
-START_TEST(flags_that_cannot_be_are_refused)
+START_TEST(flags_that_cannot_be_are_rejected)
 {
     shape s = {no_flags[_i].geometry, true};
     mgl_graph *graph = graph_of(&s);
@@ -708,7 +708,7 @@ int main(void)
                         (int)(sizeof rooms / sizeof *rooms));
     tcase_add_loop_test(cases, flags_where_they_can_be, 0,
                         (int)(sizeof automatic / sizeof *automatic));
-    tcase_add_loop_test(cases, flags_that_cannot_be_are_refused, 0,
+    tcase_add_loop_test(cases, flags_that_cannot_be_are_rejected, 0,
                         (int)(sizeof no_flags / sizeof *no_flags));
     tcase_add_loop_test(cases, many_rows_of_a_gpu_are_gamma_scaled, 0,
                         (int)(sizeof lists / sizeof *lists));

@@ -180,7 +180,7 @@ static const struct {
     {"{" SCHEMA ",\"queues\":{\"o\":{\"first\":200,\"count\":57}}}", "must end at queue 255"},
 };
 
-START_TEST(refusals_say_what_to_do)
+START_TEST(rejections_say_what_to_do)
 {
     mgl_schedule_config config;
     mgl_error err = {0};
@@ -218,7 +218,7 @@ int main(void)
     tcase_add_loop_test(cases, canonical_form_round_trips, 0, 2);
     tcase_add_test(cases, fields_are_what_the_text_says);
     tcase_add_loop_test(cases, a_knob_has_a_range, 0, (int)(sizeof ranges / sizeof *ranges));
-    tcase_add_loop_test(cases, refusals_say_what_to_do, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_loop_test(cases, rejections_say_what_to_do, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(cases, every_allocation_may_fail);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

@@ -56,7 +56,7 @@ START_TEST(a_target_means_the_first_device_of_its_architecture)
 }
 END_TEST
 
-START_TEST(a_device_of_another_architecture_is_refused)
+START_TEST(a_device_of_another_architecture_is_rejected)
 {
     const char *name;
     mgl_costs costs;
@@ -87,7 +87,7 @@ int main(void)
     tcase_add_loop_test(cases, a_device_s_architecture_is_one_of_a_target, 0, DEVICES);
     tcase_add_test(cases, other_devices_of_an_architecture_have_no_costs);
     tcase_add_test(cases, a_target_means_the_first_device_of_its_architecture);
-    tcase_add_test(cases, a_device_of_another_architecture_is_refused);
+    tcase_add_test(cases, a_device_of_another_architecture_is_rejected);
     tcase_add_test(cases, a_target_that_nobody_measured_has_no_costs);
     suite_add_tcase(suite, cases);
     return run_suite(suite);

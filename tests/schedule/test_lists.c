@@ -168,7 +168,7 @@ START_TEST(segments_lie_where_the_first_list_has_them)
 }
 END_TEST
 
-START_TEST(a_segment_without_a_home_is_refused)
+START_TEST(a_segment_without_a_home_is_rejected)
 {
     mgl_text text = fixture("tests/validator/cases/mg605_across.mls");
     mgl_program *p = parsed(text.bytes, text.length);
@@ -182,7 +182,7 @@ START_TEST(a_segment_without_a_home_is_refused)
 }
 END_TEST
 
-START_TEST(moves_refuse_two_lists)
+START_TEST(moves_reject_two_lists)
 {
     mgl_program *p, *moved;
     mgl_moves moves = {.count = 0};
@@ -210,8 +210,8 @@ int main(void)
     tcase_add_test(cases, pages_count);
     tcase_add_test(cases, joined_lists_have_all_tasks);
     tcase_add_test(cases, segments_lie_where_the_first_list_has_them);
-    tcase_add_test(cases, a_segment_without_a_home_is_refused);
-    tcase_add_test(cases, moves_refuse_two_lists);
+    tcase_add_test(cases, a_segment_without_a_home_is_rejected);
+    tcase_add_test(cases, moves_reject_two_lists);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -404,7 +404,7 @@ static const struct {
     {32, 17, 0, 0, "sequences"}, {32, 1, 4, 0, "o"},          {32, 1, 3, 2, "o"},
 };
 
-START_TEST(what_cannot_be_is_refused)
+START_TEST(what_cannot_be_is_rejected)
 {
     mgl_graph *graph = graph_of(&even);
     mgl_schedule_config config = preset();
@@ -493,7 +493,7 @@ int main(void)
     tcase_add_test(cases, one_queue_may_do_all);
     tcase_add_loop_test(cases, the_same_input_gives_the_same_bytes, 0, 7);
     tcase_add_loop_test(cases, the_text_is_the_golden, 0, 2);
-    tcase_add_loop_test(cases, what_cannot_be_is_refused, 0,
+    tcase_add_loop_test(cases, what_cannot_be_is_rejected, 0,
                         (int)(sizeof refused / sizeof *refused));
     tcase_add_loop_test(cases, every_allocation_may_fail, MGL_EXCHANGE_COUNTERS,
                         MGL_EXCHANGE_FLAGS + 1);

@@ -143,7 +143,7 @@ START_TEST(damaged_texts_end_well)
 }
 END_TEST
 
-START_TEST(long_texts_are_refused_by_their_length)
+START_TEST(long_texts_are_rejected_by_their_length)
 {
     mgl_moves moves;
     mgl_error err = {0};
@@ -156,7 +156,7 @@ START_TEST(long_texts_are_refused_by_their_length)
 }
 END_TEST
 
-START_TEST(too_many_moves_are_refused)
+START_TEST(too_many_moves_are_rejected)
 {
     mgl_moves moves;
     mgl_error err = {0};
@@ -648,8 +648,8 @@ int main(void)
     tcase_add_test(tests, no_text_has_no_moves);
     tcase_add_loop_test(tests, wrong_texts_say_where_and_why, 0, sizeof wrong / sizeof *wrong);
     tcase_add_test(tests, damaged_texts_end_well);
-    tcase_add_test(tests, long_texts_are_refused_by_their_length);
-    tcase_add_test(tests, too_many_moves_are_refused);
+    tcase_add_test(tests, long_texts_are_rejected_by_their_length);
+    tcase_add_test(tests, too_many_moves_are_rejected);
     tcase_add_test(tests, every_kind_has_a_sentence);
     tcase_add_loop_test(tests, no_moves_change_nothing, 0, MOVED_VARIANTS);
     tcase_add_test(tests, a_moved_program_names_no_entry);

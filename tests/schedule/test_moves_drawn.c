@@ -108,7 +108,7 @@ static void move_file(const char *path, const char *name, void *user)
     mgl_text_clear(&text);
 }
 
-START_TEST(programs_of_any_kind_are_moved_or_refused)
+START_TEST(programs_of_any_kind_are_moved_or_rejected)
 {
     int count = 0;
     each_file("tests/validator/programs", move_file, &count);
@@ -126,6 +126,6 @@ int main(void)
     tcase_add_test(tests, equal_states_draw_equal_moves);
     tcase_add_test(tests, only_the_wanted_kinds_are_drawn);
     tcase_add_loop_test(tests, most_draws_are_accepted, 0, SMALL - 2);
-    tcase_add_test(tests, programs_of_any_kind_are_moved_or_refused);
+    tcase_add_test(tests, programs_of_any_kind_are_moved_or_rejected);
     return run_suite(suite);
 }

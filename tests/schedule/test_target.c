@@ -53,7 +53,7 @@ static const struct {
     {"cpux:1", "is not one of"},
 };
 
-START_TEST(refused_targets)
+START_TEST(rejected_targets)
 {
     mgl_target target = {.queues = -7};
     mgl_error err = {0};
@@ -69,7 +69,7 @@ int main(void)
     Suite *suite = suite_create("schedule target");
     TCase *cases = tcase_create("target");
     tcase_add_loop_test(cases, known_targets, 0, (int)(sizeof good / sizeof *good));
-    tcase_add_loop_test(cases, refused_targets, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_loop_test(cases, rejected_targets, 0, (int)(sizeof bad / sizeof *bad));
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -203,7 +203,7 @@ static const struct {
     {"}\n}\n", "}\n", "entry.json"},
 };
 
-START_TEST(what_is_no_entry_is_refused)
+START_TEST(what_is_no_entry_is_rejected)
 {
     mgl_tuned entry;
     mgl_error err = {0};
@@ -219,7 +219,7 @@ START_TEST(what_is_no_entry_is_refused)
 }
 END_TEST
 
-START_TEST(texts_that_are_no_objects_are_refused)
+START_TEST(texts_that_are_no_objects_are_rejected)
 {
     static const char *const others[] = {"", "[]", "7", "{}", "null"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -430,7 +430,7 @@ START_TEST(the_header_round_trips)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_is_refused)
+START_TEST(what_does_not_fit_is_rejected)
 {
     static const char *const moves[] = {"\"sample to=4\"",
                                         "\"splits layer=7 from=0 to=1 count=1\""};
@@ -729,9 +729,9 @@ int main(void)
         return EXIT_FAILURE;
     tcase_add_test(form, an_entry_is_read);
     tcase_add_test(form, what_is_printed_reads_back);
-    tcase_add_loop_test(form, what_is_no_entry_is_refused, 0,
+    tcase_add_loop_test(form, what_is_no_entry_is_rejected, 0,
                         (int)(sizeof damages / sizeof *damages));
-    tcase_add_test(form, texts_that_are_no_objects_are_refused);
+    tcase_add_test(form, texts_that_are_no_objects_are_rejected);
     tcase_add_loop_test(form, extras_are_read_and_printed, 0, FAMILIES);
     tcase_add_test(form, the_digest_tells_families_apart);
     tcase_add_test(form, the_digest_is_of_all_but_the_evidence);
@@ -743,7 +743,7 @@ int main(void)
     tcase_add_test(form, capacities_recur);
     tcase_add_test(form, a_replay_is_lowering_and_moves);
     tcase_add_test(form, the_header_round_trips);
-    tcase_add_test(form, what_does_not_fit_is_refused);
+    tcase_add_test(form, what_does_not_fit_is_rejected);
     tcase_add_checked_fixture(folder, empty_folder, NULL);
     tcase_add_test(folder, entries_are_read_in_the_order_of_their_names);
     tcase_add_test(folder, damaged_files_are_named_and_left_out);

@@ -53,7 +53,7 @@ static const struct {
 
 #define COUNT (sizeof damage / sizeof *damage)
 
-START_TEST(test_each_is_refused)
+START_TEST(test_each_is_rejected)
 {
     char path[1024];
     mgl_tokenizer *tokenizer = NULL;
@@ -86,7 +86,7 @@ int main(void)
 {
     Suite *suite = suite_create("damaged tokenizers");
     TCase *tcase = tcase_create("damaged tokenizers");
-    tcase_add_loop_test(tcase, test_each_is_refused, 0, (int)COUNT);
+    tcase_add_loop_test(tcase, test_each_is_rejected, 0, (int)COUNT);
     tcase_add_test(tcase, test_table_is_complete);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -53,7 +53,7 @@ static const struct {
      "does not match"},
 };
 
-START_TEST(test_refusals)
+START_TEST(test_rejections)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         assert_refused(refusals[i].json, refusals[i].says);
@@ -135,7 +135,7 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {test_refusals,
+    const TTest *const tests[] = {test_rejections,
                                   test_smallest,
                                   test_truncation_and_padding,
                                   test_old_forms,

@@ -148,7 +148,7 @@ static void assert_pattern_refused(const char *onig, const char *says)
     ck_assert_msg(strstr(err.message, says), "%s: %s", onig, err.message);
 }
 
-START_TEST(test_refusals)
+START_TEST(test_rejections)
 {
     assert_pattern_refused("(a", "a group does not end");
     assert_pattern_refused("a)", "no opening one");
@@ -177,7 +177,7 @@ START_TEST(test_refusals)
 }
 END_TEST
 
-START_TEST(test_deep_nesting_is_refused)
+START_TEST(test_deep_nesting_is_rejected)
 {
     char deep[4001];
     memset(deep, '(', 4000);
@@ -250,8 +250,8 @@ int main(void)
         test_folding_table, test_comments,
         test_classes,       test_anchors,
         test_repeats,       test_options,
-        test_refusals,      test_empty_matches,
-        test_match_limit,   test_deep_nesting_is_refused,
+        test_rejections,    test_empty_matches,
+        test_match_limit,   test_deep_nesting_is_rejected,
     };
     return run_case("pattern", tests, sizeof tests / sizeof *tests);
 }

@@ -88,7 +88,7 @@ START_TEST(is_the_plain_search)
 }
 END_TEST
 
-START_TEST(what_is_never_found_is_refused)
+START_TEST(what_is_never_found_is_rejected)
 {
     mgl_stops s;
     const char *const empty[] = {"a", ""}, *const broken[] = {"\xC3"}, *const none[] = {NULL};
@@ -170,7 +170,7 @@ int main(void)
     TCase *tests = tcase_create("stops");
     tcase_add_loop_test(tests, pieces_make_no_difference, 0, (int)(sizeof cuts / sizeof *cuts));
     tcase_add_test(tests, is_the_plain_search);
-    tcase_add_test(tests, what_is_never_found_is_refused);
+    tcase_add_test(tests, what_is_never_found_is_rejected);
     tcase_add_loop_test(tests, tokens_make_no_difference, 0,
                         (int)(sizeof streamed / sizeof *streamed));
     suite_add_tcase(suite, tests);

@@ -117,7 +117,7 @@ START_TEST(special_tokens_have_their_text)
 }
 END_TEST
 
-START_TEST(ids_outside_are_refused)
+START_TEST(ids_outside_are_rejected)
 {
     mgl_tokenizer *t = make_tokenizer("", "\"a\":0,\"b\":1", "", "");
     char *text = (char *)"";
@@ -132,7 +132,7 @@ START_TEST(ids_outside_are_refused)
 END_TEST
 
 /* A step that expands a token too much is stopped, as in decoding. */
-START_TEST(what_grows_is_refused)
+START_TEST(what_grows_is_rejected)
 {
     static char decoder[120000] = "\"decoder\": {\"type\": \"Replace\", \"pattern\": {\"String\": "
                                   "\"a\"}, \"content\": \"";
@@ -184,9 +184,9 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        of_a_byte_alphabet,      of_byte_fallback,     of_metaspace,
-        of_stages_of_a_token,    without_a_decoder,    special_tokens_have_their_text,
-        ids_outside_are_refused, what_grows_is_refused};
+        of_a_byte_alphabet,       of_byte_fallback,      of_metaspace,
+        of_stages_of_a_token,     without_a_decoder,     special_tokens_have_their_text,
+        ids_outside_are_rejected, what_grows_is_rejected};
     int failed = run_case("tokens", tests, sizeof tests / sizeof *tests);
     Suite *suite = suite_create("real tokenizers");
     TCase *each = tcase_create("each");

@@ -49,19 +49,19 @@ static void expect(const char *name, int percent, const char *codes)
     mgl_program_free(program);
 }
 
-START_TEST(columns_of_clears_are_refused)
+START_TEST(columns_of_clears_are_rejected)
 {
     expect("columns", 100, "MG121");
 }
 END_TEST
 
-START_TEST(planes_of_clears_are_refused)
+START_TEST(planes_of_clears_are_rejected)
 {
     expect("planes", 100, "MG121");
 }
 END_TEST
 
-START_TEST(steps_of_clears_are_refused)
+START_TEST(steps_of_clears_are_rejected)
 {
     expect("steps", 100, "MG121");
 }
@@ -76,13 +76,13 @@ START_TEST(fewer_clears_are_proved)
 }
 END_TEST
 
-START_TEST(many_users_of_a_slice_are_refused)
+START_TEST(many_users_of_a_slice_are_rejected)
 {
     expect("users", 40, "MG121");
 }
 END_TEST
 
-START_TEST(many_waits_are_refused)
+START_TEST(many_waits_are_rejected)
 {
     expect("waits", 70, "MG121");
 }
@@ -195,12 +195,12 @@ int main(void)
     Suite *suite = suite_create("validator bounded");
     TCase *cases = tcase_create("bounded");
     tcase_set_timeout(cases, 110);
-    tcase_add_test(cases, columns_of_clears_are_refused);
-    tcase_add_test(cases, planes_of_clears_are_refused);
-    tcase_add_test(cases, steps_of_clears_are_refused);
+    tcase_add_test(cases, columns_of_clears_are_rejected);
+    tcase_add_test(cases, planes_of_clears_are_rejected);
+    tcase_add_test(cases, steps_of_clears_are_rejected);
     tcase_add_test(cases, fewer_clears_are_proved);
-    tcase_add_test(cases, many_users_of_a_slice_are_refused);
-    tcase_add_test(cases, many_waits_are_refused);
+    tcase_add_test(cases, many_users_of_a_slice_are_rejected);
+    tcase_add_test(cases, many_waits_are_rejected);
     tcase_add_test(cases, memory_for_the_order_is_bounded);
     tcase_add_test(cases, fewer_clocks_are_proved);
     tcase_add_test(cases, many_signals_are_proved);

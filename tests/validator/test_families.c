@@ -128,7 +128,7 @@ static const struct {
     {"l0.o_b", MGL_OP_LINEAR_ADD, "l0.attn_g", 1, "MG703"},
 };
 
-START_TEST(near_misses_are_refused)
+START_TEST(near_misses_are_rejected)
 {
     char codes[256];
     mgl_graph *graph = family_graph(ALL);
@@ -156,7 +156,7 @@ int main(void)
     TCase *cases = tcase_create("families");
     tcase_add_loop_test(cases, what_lowering_makes_is_accepted, 0, 6);
     tcase_add_loop_test(cases, another_family_is_another_model, 1, 3);
-    tcase_add_loop_test(cases, near_misses_are_refused, 0, (int)(sizeof misses / sizeof *misses));
+    tcase_add_loop_test(cases, near_misses_are_rejected, 0, (int)(sizeof misses / sizeof *misses));
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -159,7 +159,7 @@ START_TEST(meaning_needs_a_graph)
 END_TEST
 
 /* A program for one model is rejected for another one. */
-START_TEST(another_model_is_refused)
+START_TEST(another_model_is_rejected)
 {
     mgl_graph *one = tiny_graph(1), *two = tiny_graph(2);
     mgl_program *program = lowered(one, 2, 1);
@@ -239,7 +239,7 @@ int main(void)
     tcase_add_loop_test(cases, roles_are_accepted, 0, MODELS - 1);
     tcase_add_test(cases, spread_steps_are_accepted);
     tcase_add_test(cases, meaning_needs_a_graph);
-    tcase_add_test(cases, another_model_is_refused);
+    tcase_add_test(cases, another_model_is_rejected);
     tcase_add_test(cases, lost_memory_is_an_error);
     tcase_add_test(cases, lost_memory_is_an_error_with_flags);
     suite_add_tcase(suite, cases);

@@ -497,7 +497,7 @@ static mgl_status on_cpu_only(void *user, const mgl_program *program, const mgl_
 }
 
 /* The CPU has no device memory, so a `fill` is rejected. */
-START_TEST(refuses_weights_made_in_place)
+START_TEST(rejects_weights_made_in_place)
 {
     mgl_error err;
     mgl_vm *vm = NULL;
@@ -576,7 +576,7 @@ START_TEST(a_prompt_continues_from_the_cache)
 }
 END_TEST
 
-START_TEST(refuses_what_makes_no_sense)
+START_TEST(rejects_what_makes_no_sense)
 {
     static const int32_t far[] = {1, 75}, below[] = {-1};
     static const mgl_vm_sequence bad[] = {
@@ -733,10 +733,10 @@ int main(void)
     tcase_add_loop_test(tests, stops_when_asked, 0, 2);
     tcase_add_test(tests, ends_at_an_end_token);
     tcase_add_test(tests, fills_the_capacity_and_no_more);
-    tcase_add_test(tests, refuses_weights_made_in_place);
+    tcase_add_test(tests, rejects_weights_made_in_place);
     tcase_add_loop_test(tests, a_launch_continues_from_the_cache, 0, 2);
     tcase_add_test(tests, a_prompt_continues_from_the_cache);
-    tcase_add_test(tests, refuses_what_makes_no_sense);
+    tcase_add_test(tests, rejects_what_makes_no_sense);
     tcase_add_test(tests, the_lowest_temperatures_are_greedy);
     tcase_add_test(tests, a_seed_has_64_bits);
     tcase_add_test(tests, logits_are_of_the_last_row);

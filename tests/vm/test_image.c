@@ -198,7 +198,7 @@ START_TEST(a_machine_of_the_file_says_the_same)
 }
 END_TEST
 
-START_TEST(weights_of_another_program_are_refused)
+START_TEST(weights_of_another_program_are_rejected)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -241,7 +241,7 @@ static void flip(uint64_t offset)
 }
 
 /* The first, a middle and the last byte of every section, and of every part of the weights. */
-START_TEST(damage_to_any_section_is_refused)
+START_TEST(damage_to_any_section_is_rejected)
 {
     mgl_mega *mega;
     mgl_mega_table table;
@@ -267,7 +267,7 @@ START_TEST(damage_to_any_section_is_refused)
 }
 END_TEST
 
-START_TEST(damage_to_any_piece_is_refused)
+START_TEST(damage_to_any_piece_is_rejected)
 {
     mgl_error err;
     mgl_image *image = open_image();
@@ -290,7 +290,7 @@ START_TEST(damage_to_any_piece_is_refused)
 END_TEST
 
 /* A machine that verifies damaged weights is not opened. */
-START_TEST(a_machine_refuses_damaged_weights)
+START_TEST(a_machine_rejects_damaged_weights)
 {
     mgl_error err;
     mgl_vm *vm = NULL;
@@ -353,7 +353,7 @@ static void rewrite(const char *name, const void *bytes, size_t length)
     mgl_mega_close(mega);
 }
 
-START_TEST(a_missing_section_is_refused)
+START_TEST(a_missing_section_is_rejected)
 {
     static const char *const names[] = {"schedule", "pieces", "weights"};
     rewrite(names[_i], NULL, 0);
@@ -361,7 +361,7 @@ START_TEST(a_missing_section_is_refused)
 }
 END_TEST
 
-START_TEST(weights_of_another_length_are_refused)
+START_TEST(weights_of_another_length_are_rejected)
 {
     static const char few[4096];
     rewrite("weights", few, sizeof few);
@@ -369,7 +369,7 @@ START_TEST(weights_of_another_length_are_refused)
 }
 END_TEST
 
-START_TEST(a_schedule_that_is_none_is_refused)
+START_TEST(a_schedule_that_is_none_is_rejected)
 {
     mgl_error err;
     rewrite("schedule", "megalith 1", 10);
@@ -416,7 +416,7 @@ static void exchange_rows(mgl_program *p, const mgl_task *a, const mgl_task *b)
 }
 
 /* Exchanges the rows of l1.o of two queues: all lengths are unchanged. */
-START_TEST(a_schedule_with_other_rows_is_refused)
+START_TEST(a_schedule_with_other_rows_is_rejected)
 {
     mgl_program *other =
         fixture_program(graph, &(fixture_options){.queues = QUEUES, .dtype = MGL_BF16});
@@ -429,7 +429,7 @@ START_TEST(a_schedule_with_other_rows_is_refused)
 END_TEST
 
 /* Each warp gets another run of blocks, so rows have another order. */
-START_TEST(a_schedule_with_other_warps_is_refused)
+START_TEST(a_schedule_with_other_warps_is_rejected)
 {
     program->exec.warps = 4;
     exchange_schedule(program);
@@ -437,7 +437,7 @@ START_TEST(a_schedule_with_other_warps_is_refused)
 }
 END_TEST
 
-START_TEST(a_schedule_in_another_format_is_refused)
+START_TEST(a_schedule_in_another_format_is_rejected)
 {
     mgl_program *other =
         fixture_program(graph, &(fixture_options){.queues = QUEUES, .dtype = MGL_F16});
@@ -457,7 +457,7 @@ START_TEST(a_schedule_of_the_same_rows_runs)
 }
 END_TEST
 
-START_TEST(a_kernel_without_a_key_is_refused)
+START_TEST(a_kernel_without_a_key_is_rejected)
 {
     rewrite("kernel sm_90a", "short", 5);
     refused("its section kernel sm_90a is too short");
@@ -479,14 +479,14 @@ static void forge_pieces(size_t entry, uint64_t value)
     mgl_free(bytes);
 }
 
-START_TEST(another_layout_of_the_tape_is_refused)
+START_TEST(another_layout_of_the_tape_is_rejected)
 {
     forge_pieces(0, MGL_TAPE_LAYOUT + 1);
     refused("layout 4 of the tape, and this Megalith has layout 3");
 }
 END_TEST
 
-START_TEST(pieces_that_do_not_fit_are_refused)
+START_TEST(pieces_that_do_not_fit_are_rejected)
 {
     static const uint64_t sizes[] = {0, 1, 1 << 27, UINT64_MAX};
     forge_pieces(5, sizes[_i]); /* after the layout and its digest */
@@ -494,7 +494,7 @@ START_TEST(pieces_that_do_not_fit_are_refused)
 }
 END_TEST
 
-START_TEST(half_a_list_of_pieces_is_refused)
+START_TEST(half_a_list_of_pieces_is_rejected)
 {
     unsigned char bytes[56] = {MGL_TAPE_LAYOUT};
     static const size_t lengths[] = {0, 7, 8, 39, 40, 55};
@@ -630,23 +630,23 @@ int main(void)
     tcase_add_test(tests, pieces_of_a_file_are_the_packers_bytes);
     tcase_add_test(tests, pieces_cover_every_byte_once);
     tcase_add_loop_test(tests, a_machine_of_the_file_says_the_same, 0, 2);
-    tcase_add_test(tests, weights_of_another_program_are_refused);
+    tcase_add_test(tests, weights_of_another_program_are_rejected);
     tcase_add_test(tests, a_kernel_is_known_by_what_it_was_made_of);
-    tcase_add_test(tests, damage_to_any_section_is_refused);
-    tcase_add_test(tests, damage_to_any_piece_is_refused);
-    tcase_add_test(tests, a_machine_refuses_damaged_weights);
+    tcase_add_test(tests, damage_to_any_section_is_rejected);
+    tcase_add_test(tests, damage_to_any_piece_is_rejected);
+    tcase_add_test(tests, a_machine_rejects_damaged_weights);
     tcase_add_loop_test(tests, a_file_that_shrinks_ends_the_reply, 0, 3);
-    tcase_add_loop_test(tests, a_missing_section_is_refused, 0, 3);
-    tcase_add_test(tests, weights_of_another_length_are_refused);
-    tcase_add_test(tests, a_schedule_that_is_none_is_refused);
-    tcase_add_test(tests, a_schedule_with_other_rows_is_refused);
-    tcase_add_test(tests, a_schedule_with_other_warps_is_refused);
-    tcase_add_test(tests, a_schedule_in_another_format_is_refused);
+    tcase_add_loop_test(tests, a_missing_section_is_rejected, 0, 3);
+    tcase_add_test(tests, weights_of_another_length_are_rejected);
+    tcase_add_test(tests, a_schedule_that_is_none_is_rejected);
+    tcase_add_test(tests, a_schedule_with_other_rows_is_rejected);
+    tcase_add_test(tests, a_schedule_with_other_warps_is_rejected);
+    tcase_add_test(tests, a_schedule_in_another_format_is_rejected);
     tcase_add_test(tests, a_schedule_of_the_same_rows_runs);
-    tcase_add_test(tests, a_kernel_without_a_key_is_refused);
-    tcase_add_test(tests, another_layout_of_the_tape_is_refused);
-    tcase_add_loop_test(tests, pieces_that_do_not_fit_are_refused, 0, 4);
-    tcase_add_loop_test(tests, half_a_list_of_pieces_is_refused, 0, 6);
+    tcase_add_test(tests, a_kernel_without_a_key_is_rejected);
+    tcase_add_test(tests, another_layout_of_the_tape_is_rejected);
+    tcase_add_loop_test(tests, pieces_that_do_not_fit_are_rejected, 0, 4);
+    tcase_add_loop_test(tests, half_a_list_of_pieces_is_rejected, 0, 6);
     tcase_add_test(tests, every_operation_of_writing_may_fail);
     tcase_add_loop_test(tests, every_allocation_may_fail, 0, 2);
     tcase_add_test(tests, a_full_disk_leaves_nothing);

@@ -27,7 +27,7 @@ START_TEST(is_what_the_logits_say)
 }
 END_TEST
 
-START_TEST(more_than_there_may_be_is_refused)
+START_TEST(more_than_there_may_be_is_rejected)
 {
     mgl_error err;
     mgl_vm_report report;
@@ -48,6 +48,6 @@ int main(void)
 {
     TCase *tests = tcase_create("likely");
     tcase_add_loop_test(tests, is_what_the_logits_say, 0, (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_test(tests, more_than_there_may_be_is_refused);
+    tcase_add_test(tests, more_than_there_may_be_is_rejected);
     return fixture_main("likely", tests);
 }

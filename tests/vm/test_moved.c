@@ -154,7 +154,7 @@ END_TEST
 
 /* Kinds of moves that the validator often rejects are rejected rightly: explore finds a fault in
  * most. */
-START_TEST(explore_sees_most_of_what_is_refused)
+START_TEST(explore_sees_most_of_what_is_rejected)
 {
     mgl_error err;
     mgl_graph *graph = random_graph(&small_model, 32, true, MGL_F32, 32);
@@ -196,6 +196,6 @@ int main(void)
     TCase *tests = tcase_create("moved");
     tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, accepted_lineages_compute_the_same, 0, BY_SANITIZER(VARIANTS, 2));
-    tcase_add_test(tests, explore_sees_most_of_what_is_refused);
+    tcase_add_test(tests, explore_sees_most_of_what_is_rejected);
     return fixture_main("moved", tests);
 }

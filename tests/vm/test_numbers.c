@@ -156,7 +156,7 @@ START_TEST(the_others_of_a_batch_go_on)
 END_TEST
 
 /* The changed token first affects the log-probability of the token after it. */
-START_TEST(a_score_that_is_no_number_is_refused)
+START_TEST(a_score_that_is_no_number_is_rejected)
 {
     struct run run;
     static const int32_t text[] = {3, 14, SPOILT, 15, 9};
@@ -176,6 +176,6 @@ int main(void)
     tcase_add_loop_test(tests, no_token_is_made_up, 0, (int)(sizeof spoilt / sizeof *spoilt));
     tcase_add_loop_test(tests, what_came_before_is_told, 0, 2);
     tcase_add_loop_test(tests, the_others_of_a_batch_go_on, 0, 2);
-    tcase_add_loop_test(tests, a_score_that_is_no_number_is_refused, 0, 2);
+    tcase_add_loop_test(tests, a_score_that_is_no_number_is_rejected, 0, 2);
     return fixture_main("numbers", tests);
 }

@@ -239,7 +239,7 @@ END_TEST
 
 /* A finite weight that a format makes infinite: the error names the weight, its value, and a
  * remedy. */
-START_TEST(a_weight_too_large_is_refused)
+START_TEST(a_weight_too_large_is_rejected)
 {
     static const mgl_dtype formats[] = {MGL_BF16, MGL_F32, MGL_F16};
     const char *name = "model.layers.0.mlp.down_proj.weight";
@@ -274,6 +274,6 @@ int main(void)
     tcase_add_loop_test(tests, the_layout_has_a_number, 0, 2);
     tcase_add_test(tests, const_buffers_hold_their_source);
     tcase_add_test(tests, errors_name_the_tensor);
-    tcase_add_loop_test(tests, a_weight_too_large_is_refused, 0, 3);
+    tcase_add_loop_test(tests, a_weight_too_large_is_rejected, 0, 3);
     return fixture_main("pack", tests);
 }

@@ -142,7 +142,7 @@ START_TEST(explore_finds_nothing)
 }
 END_TEST
 
-START_TEST(hostile_values_are_refused)
+START_TEST(hostile_values_are_rejected)
 {
     static const float repeats[] = {-1.0f, 1e-9f, 1e30f, NAN, INFINITY, -INFINITY};
     static const float others[] = {-2.01f, 2.01f, 1e30f, NAN, INFINITY, -INFINITY};
@@ -180,6 +180,6 @@ int main(void)
     tcase_add_test(tests, no_penalty_leaves_every_bit);
     tcase_add_loop_test(tests, unused_they_change_nothing, 0, SHAPES);
     tcase_add_loop_test(tests, explore_finds_nothing, 0, SHAPES);
-    tcase_add_test(tests, hostile_values_are_refused);
+    tcase_add_test(tests, hostile_values_are_rejected);
     return fixture_main("penalties", tests);
 }

@@ -169,7 +169,7 @@ START_TEST(answers_of_another_form_are_no_proposals)
 }
 END_TEST
 
-START_TEST(ends_with_a_key_that_is_refused)
+START_TEST(ends_with_a_key_that_is_rejected)
 {
     const stub_answer script[] = {{.status = 401, .body = "{}"}};
     mgl_proposal p;
@@ -312,7 +312,7 @@ int main(void)
                         (int)(sizeof useless / sizeof *useless));
     tcase_add_loop_test(tests, goes_on_behind_an_endpoint_that_fails, 0, 5);
     tcase_add_loop_test(tests, answers_of_another_form_are_no_proposals, 0, 6);
-    tcase_add_test(tests, ends_with_a_key_that_is_refused);
+    tcase_add_test(tests, ends_with_a_key_that_is_rejected);
     tcase_add_test(tests, ends_with_its_budget);
     tcase_add_test(tests, sends_nothing_of_this_machine);
     suite_add_tcase(suite, tests);

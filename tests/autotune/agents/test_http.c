@@ -173,7 +173,7 @@ START_TEST(has_several_in_flight)
 }
 END_TEST
 
-START_TEST(refuses_keys_that_would_end_the_line)
+START_TEST(rejects_keys_that_would_end_the_line)
 {
     mgl_error err = {0};
     ck_assert_int_eq(mgl_http_open("http://127.0.0.1/", "a\r\nX: b", &http, &err), MGL_USAGE);
@@ -203,7 +203,7 @@ int main(void)
     tcase_add_test(tests, takes_no_more_than_its_share);
     tcase_add_test(tests, tells_of_what_breaks_off);
     tcase_add_test(tests, has_several_in_flight);
-    tcase_add_test(tests, refuses_keys_that_would_end_the_line);
+    tcase_add_test(tests, rejects_keys_that_would_end_the_line);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);
     srunner_run_all(suite_runner, CK_NORMAL);

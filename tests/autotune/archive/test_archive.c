@@ -476,7 +476,7 @@ static mgl_text tamper(const char *from, const char *to)
     return out;
 }
 
-START_TEST(hostile_archives_are_refused)
+START_TEST(hostile_archives_are_rejected)
 {
     mgl_archive archive;
     mgl_text bad = tamper(hostile[_i].from, hostile[_i].to);
@@ -490,7 +490,7 @@ START_TEST(hostile_archives_are_refused)
 }
 END_TEST
 
-START_TEST(large_archive_is_refused)
+START_TEST(large_archive_is_rejected)
 {
     enum { BYTES = 100 << 20 };
     mgl_archive archive;
@@ -501,7 +501,7 @@ START_TEST(large_archive_is_refused)
 }
 END_TEST
 
-START_TEST(cut_archives_are_refused)
+START_TEST(cut_archives_are_rejected)
 {
     mgl_archive archive;
     for (size_t length = 0; length + 2 < text.length; length += 397)
@@ -576,10 +576,10 @@ int main(void)
                         (int)(sizeof forged / sizeof *forged));
     tcase_set_timeout(refused, 60);
     tcase_add_unchecked_fixture(refused, set_up, tear_down); /* one archive for all tests */
-    tcase_add_test(refused, large_archive_is_refused);
-    tcase_add_test(refused, cut_archives_are_refused);
+    tcase_add_test(refused, large_archive_is_rejected);
+    tcase_add_test(refused, cut_archives_are_rejected);
     tcase_add_test(refused, damaged_archives_do_no_harm);
-    tcase_add_loop_test(refused, hostile_archives_are_refused, 0,
+    tcase_add_loop_test(refused, hostile_archives_are_rejected, 0,
                         (int)(sizeof hostile / sizeof *hostile));
     suite_add_tcase(suite, cases);
     suite_add_tcase(suite, refused);

@@ -110,7 +110,7 @@ START_TEST(many_sequences_need_not_be_told_of_a_second_list)
 }
 END_TEST
 
-START_TEST(sequences_without_rows_are_refused)
+START_TEST(sequences_without_rows_are_rejected)
 {
     mgl_error err = {0};
     subject.start.rows = few[_i].rows;
@@ -123,7 +123,7 @@ START_TEST(sequences_without_rows_are_refused)
 }
 END_TEST
 
-START_TEST(refuses_with_an_outcome)
+START_TEST(rejects_with_an_outcome)
 {
     mgl_candidate c = pass(refused[_i].json);
     ck_assert_msg(c.verdict.outcome == refused[_i].outcome, "%s: %s: %s", refused[_i].json,
@@ -261,7 +261,7 @@ static const char *const bad[] = {
     PROPOSAL("") " x",
 };
 
-START_TEST(strange_proposals_are_refused)
+START_TEST(strange_proposals_are_rejected)
 {
     mgl_proposal proposal;
     mgl_error err = {0};
@@ -320,14 +320,14 @@ int main(void)
     tcase_add_test(tests, the_default_passes);
     tcase_add_test(tests, more_sequences_than_rows_take_a_second_list);
     tcase_add_test(tests, many_sequences_need_not_be_told_of_a_second_list);
-    tcase_add_loop_test(tests, sequences_without_rows_are_refused, 0, FEW);
-    tcase_add_loop_test(tests, refuses_with_an_outcome, 0, (int)(sizeof refused / sizeof *refused));
+    tcase_add_loop_test(tests, sequences_without_rows_are_rejected, 0, FEW);
+    tcase_add_loop_test(tests, rejects_with_an_outcome, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(tests, a_text_is_the_same_program);
     tcase_add_test(tests, a_long_diagnostic_keeps_what_to_do);
     tcase_add_test(tests, a_log_is_cut_at_its_end);
     tcase_add_test(tests, a_quoted_place_is_one_line);
     tcase_add_loop_test(tests, an_edited_text_is_judged, 0, (int)(sizeof edits / sizeof *edits));
-    tcase_add_loop_test(tests, strange_proposals_are_refused, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_loop_test(tests, strange_proposals_are_rejected, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, a_hypothesis_is_shown_and_cut);
     tcase_add_test(tests, a_proposal_comes_back_as_it_was_printed);
     suite_add_tcase(suite, tests);

@@ -106,7 +106,7 @@ END_TEST
 
 static const double no_times[] = {0, -1, NAN, INFINITY};
 
-START_TEST(what_is_no_time_is_refused)
+START_TEST(what_is_no_time_is_rejected)
 {
     const mgl_pair pair = {
         .stage = MGL_PAIRS_DECISION, .incumbent_us = 1, .candidate_us = no_times[_i]};
@@ -368,7 +368,7 @@ START_TEST(a_simpler_one_that_nobody_can_tell_is_not_equal)
 }
 END_TEST
 
-START_TEST(other_numbers_of_pairs_than_fixed_are_refused)
+START_TEST(other_numbers_of_pairs_than_fixed_are_rejected)
 {
     mgl_trial trial;
     mgl_error err = {0};
@@ -729,7 +729,7 @@ static void add_decisions(Suite *suite)
     tcase_add_test(tests, a_little_slower_beyond_doubt_is_not_equal);
     tcase_add_test(tests, simpler_ones_have_a_loss_to_share);
     tcase_add_test(tests, a_simpler_one_that_nobody_can_tell_is_not_equal);
-    tcase_add_test(tests, other_numbers_of_pairs_than_fixed_are_refused);
+    tcase_add_test(tests, other_numbers_of_pairs_than_fixed_are_rejected);
     tcase_add_test(tests, a_stage_ends_what_is_no_faster);
     tcase_add_test(tests, a_stage_lets_equal_speed_pass_where_it_is_simpler);
     tcase_add_test(tests, a_clear_gain_is_decided_on_half_of_the_pairs);
@@ -758,7 +758,7 @@ static void add_intervals(Suite *suite)
     tcase_add_test(tests, equal_times_are_no_gain);
     tcase_add_test(tests, no_pairs_say_nothing);
     tcase_add_test(tests, other_workloads_and_stages_and_dropped_pairs_are_left_out);
-    tcase_add_loop_test(tests, what_is_no_time_is_refused, 0, sizeof no_times / sizeof *no_times);
+    tcase_add_loop_test(tests, what_is_no_time_is_rejected, 0, sizeof no_times / sizeof *no_times);
     tcase_add_test(tests, the_objective_is_the_mean_over_the_workloads);
     suite_add_tcase(suite, tests);
 }

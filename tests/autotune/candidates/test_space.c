@@ -277,7 +277,7 @@ static const struct {
     {SPACE "} 1", ""},
 };
 
-START_TEST(a_text_is_refused)
+START_TEST(a_text_is_rejected)
 {
     mgl_search_space space = {.count = 77};
     mgl_error err = {0};
@@ -326,7 +326,7 @@ int main(void)
     tcase_add_test(preset, no_room_is_made_for_slow_prompts_or_other_formats);
     tcase_add_test(json, a_space_is_what_its_text_says);
     tcase_add_test(json, what_is_left_out_is_the_default_s);
-    tcase_add_loop_test(json, a_text_is_refused, 0, (int)(sizeof refused / sizeof *refused));
+    tcase_add_loop_test(json, a_text_is_rejected, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(json, a_knob_has_not_too_many_values);
     suite_add_tcase(suite, knobs);
     suite_add_tcase(suite, preset);

@@ -210,7 +210,7 @@ START_TEST(what_is_let_through_is_missed)
 }
 END_TEST
 
-START_TEST(what_is_refused_for_something_else_is_missed)
+START_TEST(what_is_rejected_for_something_else_is_missed)
 {
     static const char reads_clock[] = "enum { MINE = clock };\n";
     plant(MGL_OUTCOME_STATIC_FORBIDDEN, "reads a clock", reads_clock);
@@ -246,7 +246,7 @@ START_TEST(ptx_that_is_let_through_is_missed)
 }
 END_TEST
 
-START_TEST(ptx_that_is_refused_for_something_else_is_missed)
+START_TEST(ptx_that_is_rejected_for_something_else_is_missed)
 {
     try_ptx("trap", "it stops the kernel", "", "exit;");
     ck_assert_int_eq(test.missed, 1);
@@ -259,7 +259,7 @@ START_TEST(ptx_that_is_refused_for_something_else_is_missed)
 }
 END_TEST
 
-START_TEST(clean_ptx_that_is_refused_is_missed)
+START_TEST(clean_ptx_that_is_rejected_is_missed)
 {
     try_ptx(NULL, NULL, "", "mov.u32 %r2, %clock;");
     ck_assert_int_eq(test.missed, 1);
@@ -296,10 +296,10 @@ int main(void)
     tcase_add_test(all, a_frame_names_its_unit);
     tcase_add_test(all, the_guard_holds);
     tcase_add_test(all, what_is_let_through_is_missed);
-    tcase_add_test(all, what_is_refused_for_something_else_is_missed);
+    tcase_add_test(all, what_is_rejected_for_something_else_is_missed);
     tcase_add_test(all, ptx_that_is_let_through_is_missed);
-    tcase_add_test(all, ptx_that_is_refused_for_something_else_is_missed);
-    tcase_add_test(all, clean_ptx_that_is_refused_is_missed);
+    tcase_add_test(all, ptx_that_is_rejected_for_something_else_is_missed);
+    tcase_add_test(all, clean_ptx_that_is_rejected_is_missed);
     tcase_add_test(all, what_is_no_ptx_fails);
     suite_add_tcase(suite, all);
     SRunner *suite_runner = srunner_create(suite);

@@ -216,7 +216,7 @@ START_TEST(what_was_there_before_comes_back)
 }
 END_TEST
 
-START_TEST(a_changed_text_is_refused)
+START_TEST(a_changed_text_is_rejected)
 {
     mgl_overlay o;
     char path[PATH_MAX];
@@ -232,7 +232,7 @@ START_TEST(a_changed_text_is_refused)
 }
 END_TEST
 
-START_TEST(what_the_scan_refuses_is_not_put_there)
+START_TEST(what_the_scan_rejects_is_not_put_there)
 {
     mgl_overlay o;
     mgl_error err = {0};
@@ -304,7 +304,7 @@ static const char *const bad_manifests[] = {
     "\"text\": \"../../../etc/passwd\"}]}"};
 enum { BAD_MANIFESTS = sizeof bad_manifests / sizeof *bad_manifests };
 
-START_TEST(bad_manifests_are_refused)
+START_TEST(bad_manifests_are_rejected)
 {
     char path[PATH_MAX];
     mgl_overlay o;
@@ -318,7 +318,7 @@ START_TEST(bad_manifests_are_refused)
 }
 END_TEST
 
-START_TEST(names_that_are_no_source_are_refused)
+START_TEST(names_that_are_no_source_are_rejected)
 {
     const mgl_cuda_source none = {"nobody.cuh", (const unsigned char *)""};
     ck_assert_int_eq(mgl_cuda_override_sources(&none, 1, NULL), MGL_USAGE);
@@ -345,12 +345,12 @@ int main(void)
     tcase_add_test(all, evidence_is_kept);
     tcase_add_test(all, a_second_text_replaces_the_first);
     tcase_add_test(all, what_was_there_before_comes_back);
-    tcase_add_test(all, a_changed_text_is_refused);
-    tcase_add_test(all, what_the_scan_refuses_is_not_put_there);
+    tcase_add_test(all, a_changed_text_is_rejected);
+    tcase_add_test(all, what_the_scan_rejects_is_not_put_there);
     tcase_add_test(all, a_text_of_another_base_is_left_out);
     tcase_add_test(all, both_hashes_of_the_base_count);
-    tcase_add_loop_test(all, bad_manifests_are_refused, 0, BAD_MANIFESTS);
-    tcase_add_test(all, names_that_are_no_source_are_refused);
+    tcase_add_loop_test(all, bad_manifests_are_rejected, 0, BAD_MANIFESTS);
+    tcase_add_test(all, names_that_are_no_source_are_rejected);
     suite_add_tcase(suite, all);
     SRunner *suite_runner = srunner_create(suite);
     srunner_run_all(suite_runner, CK_NORMAL);

@@ -61,7 +61,7 @@ static const char *const bad_marks[] = {
     "/* region: device */\n/* region: end */\n/* region: macros */\n"};
 enum { BAD_MARKS = sizeof bad_marks / sizeof *bad_marks };
 
-START_TEST(bad_marks_are_refused)
+START_TEST(bad_marks_are_rejected)
 {
     mgl_kernel_regions r;
     mgl_error err = {0};
@@ -200,7 +200,7 @@ static const char *const bad_launches[] = {"int x;",
                                            "/* two\n lines */"};
 enum { BAD_LAUNCHES = sizeof bad_launches / sizeof *bad_launches };
 
-START_TEST(bad_launches_are_refused)
+START_TEST(bad_launches_are_rejected)
 {
     mgl_kernel_launch launch;
     mgl_error err = {0};
@@ -282,7 +282,7 @@ static const char *const bad_contexts[] = {
     "\"normal\", \"size\": \"rows\"}]}"};
 enum { BAD_CONTEXTS = sizeof bad_contexts / sizeof *bad_contexts };
 
-START_TEST(bad_contexts_are_refused)
+START_TEST(bad_contexts_are_rejected)
 {
     mgl_kernel_context c;
     ck_assert_int_eq(
@@ -298,7 +298,7 @@ int main(void)
     TCase *all = tcase_create("all");
     tcase_add_test(all, a_region_is_found);
     tcase_add_loop_test(all, every_unit_has_all_regions, 0, units);
-    tcase_add_loop_test(all, bad_marks_are_refused, 0, BAD_MARKS);
+    tcase_add_loop_test(all, bad_marks_are_rejected, 0, BAD_MARKS);
     tcase_add_loop_test(all, any_byte_outside_is_noticed, 0, MGL_KERNEL_REGION_COUNT);
     tcase_add_loop_test(all, a_byte_more_or_less_outside_is_noticed, 0, MGL_KERNEL_REGION_COUNT);
     tcase_add_loop_test(all, a_region_is_replaced, 0, MGL_KERNEL_REGION_COUNT);
@@ -307,11 +307,11 @@ int main(void)
     tcase_add_test(all, needs_are_a_difference);
     tcase_add_test(all, needs_are_expressions);
     tcase_add_test(all, a_tunable_takes_its_values_alone);
-    tcase_add_loop_test(all, bad_launches_are_refused, 0, BAD_LAUNCHES);
+    tcase_add_loop_test(all, bad_launches_are_rejected, 0, BAD_LAUNCHES);
     tcase_add_loop_test(all, every_unit_has_a_context, 0, units);
     tcase_add_loop_test(all, sizes_have_values_at_the_corners, 0, units);
     tcase_add_loop_test(all, programs_run_their_units, 0, units);
-    tcase_add_loop_test(all, bad_contexts_are_refused, 0, BAD_CONTEXTS);
+    tcase_add_loop_test(all, bad_contexts_are_rejected, 0, BAD_CONTEXTS);
     suite_add_tcase(suite, all);
     SRunner *suite_runner = srunner_create(suite);
     srunner_run_all(suite_runner, CK_NORMAL);

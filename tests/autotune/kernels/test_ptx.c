@@ -280,7 +280,7 @@ static const struct bad {
     {HEAD ".global .b32 x = {1, 2;", "bad.ptx:4:"},
 };
 
-START_TEST(what_is_no_ptx_is_refused_with_its_place)
+START_TEST(what_is_no_ptx_is_rejected_with_its_place)
 {
     mgl_ptx ptx;
     mgl_error err = {0};
@@ -290,7 +290,7 @@ START_TEST(what_is_no_ptx_is_refused_with_its_place)
 }
 END_TEST
 
-START_TEST(deep_blocks_are_refused)
+START_TEST(deep_blocks_are_rejected)
 {
     mgl_text text = {0};
     mgl_ptx ptx;
@@ -347,8 +347,8 @@ int main(void)
     tcase_add_test(tests, equal_modules_do_not_differ);
     tcase_add_loop_test(tests, trips_are_counted, 0, COUNT(loops));
     tcase_add_test(tests, a_counter_that_is_not_set_again_has_no_trips);
-    tcase_add_loop_test(tests, what_is_no_ptx_is_refused_with_its_place, 0, COUNT(bad));
-    tcase_add_test(tests, deep_blocks_are_refused);
+    tcase_add_loop_test(tests, what_is_no_ptx_is_rejected_with_its_place, 0, COUNT(bad));
+    tcase_add_test(tests, deep_blocks_are_rejected);
     tcase_add_test(tests, a_text_that_is_cut_anywhere_never_crashes);
     tcase_add_test(tests, each_allocation_may_fail);
     suite_add_tcase(suite, tests);

@@ -68,7 +68,7 @@ START_TEST(the_latest_evidence_is_kept)
 }
 END_TEST
 
-START_TEST(a_gain_that_is_no_number_is_refused)
+START_TEST(a_gain_that_is_no_number_is_rejected)
 {
     size_t learned;
     mgl_error err;
@@ -126,7 +126,7 @@ static const char *const bad[] = {
     "\"after\":\"a\\nb\",\"requires\":\"sm_80\",\"uses\":1,\"successes\":0,\"evidence\":[]}]}",
 };
 
-START_TEST(a_bad_store_is_refused)
+START_TEST(a_bad_store_is_rejected)
 {
     mgl_error err;
     ck_assert_int_eq(mgl_ptx_ideas_parse(bad[_i], strlen(bad[_i]), "bad.json", &ideas, &err),
@@ -175,10 +175,10 @@ int main(void)
     tcase_add_test(tests, a_planted_idea_is_learned);
     tcase_add_test(tests, uses_and_successes_are_counted);
     tcase_add_test(tests, the_latest_evidence_is_kept);
-    tcase_add_test(tests, a_gain_that_is_no_number_is_refused);
+    tcase_add_test(tests, a_gain_that_is_no_number_is_rejected);
     tcase_add_test(tests, names_of_a_measurement_are_lines);
     tcase_add_test(tests, a_store_reads_back_as_written);
-    tcase_add_loop_test(tests, a_bad_store_is_refused, 0, COUNT(bad));
+    tcase_add_loop_test(tests, a_bad_store_is_rejected, 0, COUNT(bad));
     tcase_add_test(tests, a_prompt_has_forms_and_ideas_between_borders);
     tcase_add_test(tests, what_the_target_has_not_is_left_out);
     suite_add_tcase(suite, tests);

@@ -128,7 +128,7 @@ START_TEST(memory_is_limited)
 }
 END_TEST
 
-START_TEST(a_fault_that_nobody_knows_is_refused)
+START_TEST(a_fault_that_nobody_knows_is_rejected)
 {
     options.fault = "typo";
     ck_assert_int_eq(mgl_runner_device_open(&options, &runner, &err), MGL_USAGE);
@@ -254,7 +254,7 @@ END_TEST
 
 /* ---- workloads that do not fit --------------------------------------------------------------- */
 
-START_TEST(a_workload_without_room_is_refused)
+START_TEST(a_workload_without_room_is_rejected)
 {
     subject.workloads.list[ONE_STEP].context = 40;
     ok(mgl_runner_device_open(&options, &runner, &err));
@@ -441,13 +441,13 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_fault_is_the_verdict_and_the_next_check_passes, 0, FAULTS);
     tcase_add_test(tests, a_hang_is_ended);
     tcase_add_test(tests, memory_is_limited);
-    tcase_add_test(tests, a_fault_that_nobody_knows_is_refused);
+    tcase_add_test(tests, a_fault_that_nobody_knows_is_rejected);
     tcase_add_test(tests, workers_that_die_are_replaced);
     tcase_add_test(tests, a_kill_from_outside_is_no_verdict);
     tcase_add_test(tests, a_kill_from_outside_spares_the_pairs);
     tcase_add_test(tests, a_kill_of_a_large_worker_is_a_verdict);
     tcase_add_test(tests, a_runner_can_be_started_again);
-    tcase_add_test(tests, a_workload_without_room_is_refused);
+    tcase_add_test(tests, a_workload_without_room_is_rejected);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
     tcase_add_test(tests, a_device_that_is_not_there_is_told);
     tcase_add_test(tests, a_program_that_is_no_worker_is_told);

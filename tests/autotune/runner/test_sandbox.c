@@ -120,7 +120,7 @@ static bool is_held(attempt_part part)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(it_is_refused)
+START_TEST(it_is_rejected)
 {
     const attempt *a = &attempts[_i];
     if (!is_held(a->part))
@@ -257,7 +257,7 @@ static int enter_in_container(const attempt_place *p)
     return is.seccomp || is.landlock || strncmp(is.missing, both, strlen(both)) != 0;
 }
 
-START_TEST(a_container_that_refuses_is_told)
+START_TEST(a_container_that_rejects_is_told)
 {
     int result = try_in_child(enter_in_container, false);
     if (result == NOT_THERE)
@@ -276,14 +276,14 @@ int main(void)
     TCase *tests = tcase_create("sandbox");
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_loop_test(tests, it_is_refused, 0, attempt_count);
+    tcase_add_loop_test(tests, it_is_rejected, 0, attempt_count);
     tcase_add_loop_test(tests, it_is_possible_outside, 0, attempt_count);
     tcase_add_loop_test(tests, it_goes_on, 0, use_count);
     tcase_add_test(tests, an_abort_ends_it);
     tcase_add_test(tests, threads_that_were_there_are_held_too);
     tcase_add_test(tests, a_kernel_is_compiled);
     tcase_add_test(tests, it_can_be_entered_again);
-    tcase_add_test(tests, a_container_that_refuses_is_told);
+    tcase_add_test(tests, a_container_that_rejects_is_told);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);
     srunner_set_fork_status(suite_runner, CK_NOFORK);

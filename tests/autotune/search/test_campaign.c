@@ -271,7 +271,7 @@ static const char *const hostile[] = {
 };
 enum { HOSTILE = sizeof hostile / sizeof *hostile };
 
-START_TEST(hostile_texts_are_refused)
+START_TEST(hostile_texts_are_rejected)
 {
     fixture f;
     char name[32];
@@ -312,7 +312,7 @@ static char *make_unsafe_text(const fixture *f)
     return text.bytes;
 }
 
-START_TEST(what_the_validator_refuses_is_not_launched)
+START_TEST(what_the_validator_rejects_is_not_launched)
 {
     fixture f;
     set_up(&f, "unsafe");
@@ -409,8 +409,8 @@ int main(void)
     tcase_add_test(tests, the_cost_model_screens);
     tcase_add_test(tests, what_is_handed_in_is_not_screened);
     tcase_add_test(tests, submissions_go_first);
-    tcase_add_loop_test(tests, hostile_texts_are_refused, 0, HOSTILE);
-    tcase_add_test(tests, what_the_validator_refuses_is_not_launched);
+    tcase_add_loop_test(tests, hostile_texts_are_rejected, 0, HOSTILE);
+    tcase_add_test(tests, what_the_validator_rejects_is_not_launched);
     tcase_add_test(tests, without_a_device_nothing_is_measured);
     tcase_add_test(tests, who_was_interrupted_is_paused_at_once);
     return run_suite("campaign trials", tests);

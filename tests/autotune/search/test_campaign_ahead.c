@@ -236,7 +236,7 @@ START_TEST(kernels_are_compiled_while_the_runner_starts)
 END_TEST
 
 /* A proposal that the gates reject before the runner is started is a trial like every other. */
-START_TEST(what_is_refused_before_the_start_is_a_trial)
+START_TEST(what_is_rejected_before_the_start_is_a_trial)
 {
     fixture f;
     static const scripted_proposal refused[] = {{"rows", 1}};
@@ -298,7 +298,7 @@ int main(void)
     tcase_add_test(tests, what_fails_beside_a_measurement_fails_behind_it);
     tcase_add_test(tests, an_interruption_forgets_what_is_looked_for);
     tcase_add_test(tests, kernels_are_compiled_while_the_runner_starts);
-    tcase_add_test(tests, what_is_refused_before_the_start_is_a_trial);
+    tcase_add_test(tests, what_is_rejected_before_the_start_is_a_trial);
     tcase_add_test(tests, behind_one_that_waits_another_is_looked_for);
     return run_suite("campaign ahead", tests);
 }

@@ -415,7 +415,7 @@ START_TEST(it_leaves_room_on_the_disk)
 }
 END_TEST
 
-START_TEST(another_manifest_is_refused)
+START_TEST(another_manifest_is_rejected)
 {
     fixture f;
     set_up(&f, "frozen");
@@ -772,7 +772,7 @@ int main(void)
     tcase_add_test(tests, it_ends_when_it_is_asked_to);
     tcase_add_test(tests, an_interruption_loses_no_trial);
     tcase_add_test(tests, it_leaves_room_on_the_disk);
-    tcase_add_test(tests, another_manifest_is_refused);
+    tcase_add_test(tests, another_manifest_is_rejected);
     tcase_add_test(tests, an_incumbent_is_the_program_that_was_measured);
     tcase_add_test(tests, one_process_runs_it);
     tcase_add_test(tests, resumed_it_is_as_uninterrupted);

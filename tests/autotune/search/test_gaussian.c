@@ -31,7 +31,7 @@ START_TEST(far_from_its_points_a_process_knows_nothing)
 }
 END_TEST
 
-START_TEST(what_is_no_covariance_is_refused)
+START_TEST(what_is_no_covariance_is_rejected)
 {
     double covariance[4] = {1, 0, 2, 1};
     ck_assert(!mgl_gaussian_factor(covariance, 2));
@@ -53,7 +53,7 @@ int main(void)
     TCase *tests = tcase_create("gaussian");
     tcase_add_test(tests, a_process_goes_through_its_points);
     tcase_add_test(tests, far_from_its_points_a_process_knows_nothing);
-    tcase_add_test(tests, what_is_no_covariance_is_refused);
+    tcase_add_test(tests, what_is_no_covariance_is_rejected);
     tcase_add_test(tests, expected_improvement_is_the_formula_s);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);

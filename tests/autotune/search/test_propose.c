@@ -84,7 +84,7 @@ START_TEST(the_same_trials_give_the_same_proposal)
 }
 END_TEST
 
-START_TEST(no_config_is_proposed_that_lowering_refuses)
+START_TEST(no_config_is_proposed_that_lowering_rejects)
 {
     mgl_trial trials[SHORT] = {0};
     mgl_subject still = subject;
@@ -136,7 +136,7 @@ START_TEST(values_are_those_of_the_space)
 END_TEST
 
 /* Every trial is rejected, and the proposer still continues. */
-START_TEST(refusals_alone_stop_nothing)
+START_TEST(rejections_alone_stop_nothing)
 {
     mgl_trial trials[SHORT] = {0};
     mgl_proposer *proposer = opened(_i, &subject);
@@ -508,10 +508,10 @@ END_TEST
 static void add_every(TCase *cases)
 {
     tcase_add_loop_test(cases, the_same_trials_give_the_same_proposal, 0, PROPOSERS);
-    tcase_add_loop_test(cases, no_config_is_proposed_that_lowering_refuses, 0, PROPOSERS);
+    tcase_add_loop_test(cases, no_config_is_proposed_that_lowering_rejects, 0, PROPOSERS);
     tcase_add_loop_test(cases, nothing_is_proposed_twice, 0, PROPOSERS);
     tcase_add_loop_test(cases, values_are_those_of_the_space, 0, PROPOSERS);
-    tcase_add_loop_test(cases, refusals_alone_stop_nothing, 0, PROPOSERS);
+    tcase_add_loop_test(cases, rejections_alone_stop_nothing, 0, PROPOSERS);
     tcase_add_loop_test(cases, a_small_space_ends, 0, PROPOSERS);
     tcase_add_loop_test(cases, running_out_of_memory_is_told, 0, PROPOSERS);
     tcase_add_test(cases, a_grid_goes_from_single_knobs_to_pairs);

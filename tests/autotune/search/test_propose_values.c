@@ -152,7 +152,7 @@ START_TEST(a_control_is_no_trial)
 }
 END_TEST
 
-START_TEST(refusals_are_credited_to_what_was_changed)
+START_TEST(rejections_are_credited_to_what_was_changed)
 {
     mgl_proposer *proposer = opened(EVOLVE, &subject);
     mgl_move move = {.kind = MGL_MOVE_SHIFT, .layer = 1, .step = MGL_STEP_O, .count = 1};
@@ -184,7 +184,7 @@ int main(void)
     tcase_add_test(cases, predictions_are_corrected_by_what_was_measured);
     tcase_add_test(cases, a_duplicate_has_the_score_of_its_program);
     tcase_add_test(cases, a_control_is_no_trial);
-    tcase_add_test(cases, refusals_are_credited_to_what_was_changed);
+    tcase_add_test(cases, rejections_are_credited_to_what_was_changed);
     tcase_add_checked_fixture(cases, setup, teardown);
     suite_add_tcase(suite, cases);
     SRunner *suite_runner = srunner_create(suite);

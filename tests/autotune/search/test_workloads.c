@@ -99,7 +99,7 @@ static const char *const refused[][2] = {
     {"ctx=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "too many numbers; at most 16"},
 };
 
-START_TEST(what_is_wrong_is_refused_and_named)
+START_TEST(what_is_wrong_is_rejected_and_named)
 {
     mgl_workloads out;
     mgl_error err = {0};
@@ -119,7 +119,7 @@ int main(void)
     tcase_add_test(tests, without_batches_it_is_1);
     tcase_add_test(tests, sixteen_fit);
     tcase_add_loop_test(tests, what_is_printed_is_canonical, 0, sizeof texts / sizeof *texts);
-    tcase_add_loop_test(tests, what_is_wrong_is_refused_and_named, 0,
+    tcase_add_loop_test(tests, what_is_wrong_is_rejected_and_named, 0,
                         sizeof refused / sizeof *refused);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);

@@ -281,7 +281,7 @@ START_TEST(worker_steps_back_from_what_another_one_quarantined)
 }
 END_TEST
 
-START_TEST(device_of_another_kind_is_refused)
+START_TEST(device_of_another_kind_is_rejected)
 {
     fixture f;
     set_up(&f, "kinds");
@@ -338,7 +338,7 @@ START_TEST(store_that_is_only_read_is_not_made)
 }
 END_TEST
 
-START_TEST(newer_store_is_refused)
+START_TEST(newer_store_is_rejected)
 {
     mgl_store *store;
     run_sql("UPDATE about SET version = 99");
@@ -490,11 +490,11 @@ int main(void)
         gain_over_an_earlier_incumbent_is_not_kept,
         incumbent_of_another_worker_goes_into_the_runner,
         worker_steps_back_from_what_another_one_quarantined,
-        device_of_another_kind_is_refused,
+        device_of_another_kind_is_rejected,
         no_error_repeats_a_password,
         store_is_named_by_host_and_database,
         store_that_is_only_read_is_not_made,
-        newer_store_is_refused,
+        newer_store_is_rejected,
         two_workers_of_which_one_is_killed_make_every_trial,
         server_that_goes_away_ends_a_worker_with_a_sentence,
     };

@@ -96,7 +96,7 @@ START_TEST(campaign_of_nothing_but_a_name_comes_back)
 }
 END_TEST
 
-START_TEST(name_that_stands_is_refused)
+START_TEST(name_that_stands_is_rejected)
 {
     mgl_campaign_record second;
     store_fill_campaign("one", &second);
@@ -106,7 +106,7 @@ START_TEST(name_that_stands_is_refused)
 }
 END_TEST
 
-START_TEST(names_that_are_none_are_refused)
+START_TEST(names_that_are_none_are_rejected)
 {
     char longest[130];
     memset(longest, 'x', sizeof longest - 1);
@@ -238,7 +238,7 @@ START_TEST(deleted_campaign_takes_all_of_its_own)
 }
 END_TEST
 
-START_TEST(what_is_told_of_a_deleted_campaign_is_refused)
+START_TEST(what_is_told_of_a_deleted_campaign_is_rejected)
 {
     int64_t id;
     mgl_trial trial;
@@ -331,7 +331,7 @@ START_TEST(extremes_come_back)
 }
 END_TEST
 
-START_TEST(number_that_stands_is_refused)
+START_TEST(number_that_stands_is_rejected)
 {
     mgl_trial trial;
     add_number(1, 10);
@@ -343,7 +343,7 @@ START_TEST(number_that_stands_is_refused)
 }
 END_TEST
 
-START_TEST(config_that_would_not_be_read_back_is_refused)
+START_TEST(config_that_would_not_be_read_back_is_rejected)
 {
     mgl_trial trial;
     store_fill_trial(campaign.id, 1, 10, &trial);
@@ -644,8 +644,8 @@ int main(int count, char **arguments)
     const TTest *const tests[] = {
         campaign_comes_back,
         campaign_of_nothing_but_a_name_comes_back,
-        name_that_stands_is_refused,
-        names_that_are_none_are_refused,
+        name_that_stands_is_rejected,
+        names_that_are_none_are_rejected,
         no_name_is_the_newest,
         unknown_name_is_told_with_those_there_are,
         store_without_campaigns_says_so,
@@ -654,12 +654,12 @@ int main(int count, char **arguments)
         state_is_kept,
         stop_is_asked_and_taken_back,
         deleted_campaign_takes_all_of_its_own,
-        what_is_told_of_a_deleted_campaign_is_refused,
+        what_is_told_of_a_deleted_campaign_is_rejected,
         id_of_a_deleted_campaign_is_not_given_again,
         trial_of_nothing_comes_back,
         extremes_come_back,
-        number_that_stands_is_refused,
-        config_that_would_not_be_read_back_is_refused,
+        number_that_stands_is_rejected,
+        config_that_would_not_be_read_back_is_rejected,
         incumbent_is_the_newest_kept_trial,
         missing_trial_is_told,
         digest_finds_the_first_that_was_tried,

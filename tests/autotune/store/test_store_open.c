@@ -91,7 +91,7 @@ START_TEST(default_path_without_a_state_folder_is_below_home)
 }
 END_TEST
 
-START_TEST(default_path_of_nobody_is_refused)
+START_TEST(default_path_of_nobody_is_rejected)
 {
     mgl_text path = {0};
     setenv("XDG_STATE_HOME", "relative", 1);
@@ -140,7 +140,7 @@ START_TEST(missing_store_is_not_made_to_be_read)
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_refused)
+START_TEST(what_is_no_file_is_rejected)
 {
     ck_assert_int_eq(try_open("", true), MGL_USAGE);
     ck_assert_int_eq(try_open(store_path("folder/"), true), MGL_BAD_INPUT);
@@ -152,7 +152,7 @@ START_TEST(what_is_no_file_is_refused)
 }
 END_TEST
 
-START_TEST(network_file_systems_are_refused)
+START_TEST(network_file_systems_are_rejected)
 {
     static const struct {
         uint32_t type;
@@ -170,7 +170,7 @@ START_TEST(network_file_systems_are_refused)
 }
 END_TEST
 
-START_TEST(local_file_systems_are_not_refused)
+START_TEST(local_file_systems_are_not_rejected)
 {
     static const uint32_t types[] = {
         0xEF53,     0x01021994, 0x58465342,
@@ -207,7 +207,7 @@ START_TEST(database_of_another_program_is_left_alone)
 }
 END_TEST
 
-START_TEST(newer_store_is_refused)
+START_TEST(newer_store_is_rejected)
 {
     const char *path = store_path("store.db");
     mgl_store_close(store_open(path));
@@ -250,7 +250,7 @@ START_TEST(empty_file_becomes_a_store)
 }
 END_TEST
 
-START_TEST(store_without_its_tables_is_refused)
+START_TEST(store_without_its_tables_is_rejected)
 {
     const char *path = store_path("store.db");
     mgl_campaign_record campaign;
@@ -282,7 +282,7 @@ static void make_store(const char *path)
 
 /* Overwrites bytes of a page: the damage is detected when the store opens, or all data that was
  * read is unchanged. */
-START_TEST(damage_is_refused)
+START_TEST(damage_is_rejected)
 {
     enum { PAGE = 4096 };
     const char *path = store_path("store.db");
@@ -673,20 +673,20 @@ int main(void)
     const TTest *const tests[] = {
         default_path_is_the_state_folder,
         default_path_without_a_state_folder_is_below_home,
-        default_path_of_nobody_is_refused,
+        default_path_of_nobody_is_rejected,
         folder_and_files_are_private,
         odd_names_are_files,
         missing_store_is_not_made_to_be_read,
-        what_is_no_file_is_refused,
-        network_file_systems_are_refused,
-        local_file_systems_are_not_refused,
+        what_is_no_file_is_rejected,
+        network_file_systems_are_rejected,
+        local_file_systems_are_not_rejected,
         text_is_no_store,
         database_of_another_program_is_left_alone,
-        newer_store_is_refused,
+        newer_store_is_rejected,
         store_of_version_1_is_brought_up_to_date,
         empty_file_becomes_a_store,
-        store_without_its_tables_is_refused,
-        damage_is_refused,
+        store_without_its_tables_is_rejected,
+        damage_is_rejected,
         full_disk_is_told_and_the_rest_kept,
         read_only_disk_can_be_read,
         store_that_is_read_is_not_written,

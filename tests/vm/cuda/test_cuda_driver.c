@@ -333,7 +333,7 @@ static mgl_status make_damaged(const mgl_weights *weights, size_t piece, void *t
 }
 
 /* The first, a middle and the last piece fails: no machine is opened. */
-START_TEST(a_damaged_piece_is_refused)
+START_TEST(a_damaged_piece_is_rejected)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -519,7 +519,7 @@ static void one_unknown(const mgl_device_launch *launch)
     ((int32_t *)(uintptr_t)launch->host)[MGL_HOST_EXPIRED] = 1;
 }
 
-START_TEST(an_op_that_the_kernel_lacks_is_named)
+START_TEST(an_op_missing_in_the_kernel_is_named)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -540,7 +540,7 @@ static void one_unknown_variant(const mgl_device_launch *launch)
     reports[2 * MGL_REPORT_WORDS + MGL_REPORT_KIND] = MGL_REPORT_VARIANT;
 }
 
-START_TEST(a_variant_that_the_kernel_lacks_is_named)
+START_TEST(a_variant_missing_in_the_kernel_is_named)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -595,7 +595,7 @@ START_TEST(records_are_the_tasks)
 }
 END_TEST
 
-START_TEST(what_the_machine_has_not_is_refused)
+START_TEST(what_the_machine_has_not_is_rejected)
 {
     mgl_error err;
     program->regions[0].flag = true;
@@ -655,16 +655,16 @@ int main(void)
     tcase_add_test(tests, a_launch_is_told_its_extents);
     tcase_add_loop_test(tests, every_byte_of_the_weights_is_uploaded, 0, 2);
     tcase_add_test(tests, the_kernel_is_compiled_beside_the_weights);
-    tcase_add_loop_test(tests, a_damaged_piece_is_refused, 0, 3);
+    tcase_add_loop_test(tests, a_damaged_piece_is_rejected, 0, 3);
     tcase_add_test(tests, a_kernel_that_fits_is_not_compiled);
     tcase_add_test(tests, weights_may_be_made_in_place);
     tcase_add_test(tests, every_launch_starts_from_zero);
     tcase_add_test(tests, the_kernel_is_told_to_end);
     tcase_add_test(tests, the_watchdog_names_the_wait_to_blame);
-    tcase_add_test(tests, an_op_that_the_kernel_lacks_is_named);
-    tcase_add_test(tests, a_variant_that_the_kernel_lacks_is_named);
+    tcase_add_test(tests, an_op_missing_in_the_kernel_is_named);
+    tcase_add_test(tests, a_variant_missing_in_the_kernel_is_named);
     tcase_add_test(tests, records_are_the_tasks);
-    tcase_add_test(tests, what_the_machine_has_not_is_refused);
+    tcase_add_test(tests, what_the_machine_has_not_is_rejected);
     tcase_add_test(tests, the_probe_tells_what_there_is);
     return fixture_main("cuda_driver", tests);
 }

@@ -133,7 +133,7 @@ START_TEST(heads_are_counted_from_one)
 }
 END_TEST
 
-START_TEST(other_numbers_than_the_weights_are_refused)
+START_TEST(other_numbers_than_the_weights_are_rejected)
 {
     mgl_error err;
     mgl_program *program = program_of_two();
@@ -572,7 +572,7 @@ END_TEST
 
 /* Programs that the validator rejects are rejected here too, because the kernel relies on these
  * rules. */
-START_TEST(a_variant_that_does_not_take_its_task_is_refused)
+START_TEST(a_variant_that_does_not_take_its_task_is_rejected)
 {
     mgl_error err;
     mgl_program *program = decoding_program(MGL_BF16, 1, MGL_EXCHANGE_FLAGS);
@@ -683,7 +683,7 @@ START_TEST(records_reset_what_clears_name)
 }
 END_TEST
 
-START_TEST(a_clear_of_broken_runs_is_refused)
+START_TEST(a_clear_of_broken_runs_is_rejected)
 {
     mgl_graph *graph = random_graph(&small_model, 64, true, MGL_F32, 5);
     mgl_program *program = fixture_program(graph, &clear_shapes[1]);
@@ -741,7 +741,7 @@ int main(void)
     tcase_add_test(tests, a_clear_travels_with_the_task_before);
     tcase_add_test(tests, pages_of_all_epochs_are_counted_in_32_bits);
     tcase_add_test(tests, heads_are_counted_from_one);
-    tcase_add_test(tests, other_numbers_than_the_weights_are_refused);
+    tcase_add_test(tests, other_numbers_than_the_weights_are_rejected);
     tcase_add_test(tests, the_last_split_appends);
     tcase_add_test(tests, the_last_segment_ends_behind_the_padding);
     tcase_add_test(tests, a_second_list_without_panels_has_16_rows_at_most);
@@ -759,10 +759,10 @@ int main(void)
     tcase_add_test(tests, flagged_pairs_need_even_segments);
     tcase_add_test(tests, one_row_by_flags_is_plain);
     tcase_add_test(tests, a_plain_program_has_flags_throughout);
-    tcase_add_test(tests, a_variant_that_does_not_take_its_task_is_refused);
+    tcase_add_test(tests, a_variant_that_does_not_take_its_task_is_rejected);
     tcase_add_loop_test(tests, records_reset_what_clears_name, 0,
                         sizeof clear_shapes / sizeof *clear_shapes);
-    tcase_add_test(tests, a_clear_of_broken_runs_is_refused);
+    tcase_add_test(tests, a_clear_of_broken_runs_is_rejected);
     tcase_add_test(tests, memory_may_run_out_anywhere);
     return fixture_main("cuda encode", tests);
 }

@@ -328,7 +328,7 @@ static void check_refused(const mgl_program *program, const char *word)
     nothing_is_left();
 }
 
-START_TEST(another_kernel_is_refused)
+START_TEST(another_kernel_is_rejected)
 {
     device_options options = first;
     options.page_bytes = 8192;
@@ -339,7 +339,7 @@ START_TEST(another_kernel_is_refused)
 END_TEST
 
 /* The machine lacks the code of a variant that its own program does not use. */
-START_TEST(another_variant_is_refused)
+START_TEST(another_variant_is_rejected)
 {
     mgl_program *other = program_for(graph, "sm_90a:5", &first);
     mgl_task *task = other->tasks;
@@ -363,7 +363,7 @@ static const device_options streamed = {.dtype = MGL_BF16,
 
 /* Two programs for a newer architecture on an older machine; the second uses ring attention, which
  * no kernel of the older one has. */
-START_TEST(what_the_architecture_has_not_is_refused)
+START_TEST(what_the_architecture_has_not_is_rejected)
 {
     mgl_error err = {0};
     mgl_vm *vm;
@@ -387,7 +387,7 @@ START_TEST(what_the_architecture_has_not_is_refused)
 }
 END_TEST
 
-START_TEST(more_queues_than_fit_are_refused)
+START_TEST(more_queues_than_fit_are_rejected)
 {
     mgl_program *other = program_for(graph, "sm_90a:9", &first);
     check_refused(other, "9 queues, but only 8");
@@ -396,7 +396,7 @@ START_TEST(more_queues_than_fit_are_refused)
 END_TEST
 
 /* The validator accepts the program, but a record of the kernel is too small for it. */
-START_TEST(what_the_kernel_cannot_run_is_refused)
+START_TEST(what_the_kernel_cannot_run_is_rejected)
 {
     mgl_error err;
     mgl_vm *vm = open_vm(0);
@@ -600,7 +600,7 @@ START_TEST(a_fill_that_fails_loses_the_program)
 END_TEST
 
 /* Rejected before anything is touched. */
-START_TEST(a_refused_program_leaves_what_was_made)
+START_TEST(a_rejected_program_leaves_what_was_made)
 {
     mgl_error err;
     mgl_vm *vm = open_filled(0);
@@ -624,11 +624,11 @@ int main(void)
     tcase_add_test(tests, the_same_program_is_copied_in_few_runs);
     tcase_add_loop_test(tests, moved_programs_are_exchanged, 0, 2);
     tcase_add_test(tests, the_kernel_stays);
-    tcase_add_test(tests, another_kernel_is_refused);
-    tcase_add_test(tests, another_variant_is_refused);
-    tcase_add_test(tests, what_the_architecture_has_not_is_refused);
-    tcase_add_test(tests, more_queues_than_fit_are_refused);
-    tcase_add_test(tests, what_the_kernel_cannot_run_is_refused);
+    tcase_add_test(tests, another_kernel_is_rejected);
+    tcase_add_test(tests, another_variant_is_rejected);
+    tcase_add_test(tests, what_the_architecture_has_not_is_rejected);
+    tcase_add_test(tests, more_queues_than_fit_are_rejected);
+    tcase_add_test(tests, what_the_kernel_cannot_run_is_rejected);
     tcase_add_test(tests, too_little_memory_is_told_in_bytes);
     tcase_add_test(tests, every_driver_call_may_fail);
     tcase_add_test(tests, every_allocation_may_fail);
@@ -636,6 +636,6 @@ int main(void)
     tcase_add_loop_test(tests, weights_are_made_anew_in_the_same_memory, 0, 2);
     tcase_add_test(tests, an_arena_that_is_too_small_is_replaced);
     tcase_add_test(tests, a_fill_that_fails_loses_the_program);
-    tcase_add_test(tests, a_refused_program_leaves_what_was_made);
+    tcase_add_test(tests, a_rejected_program_leaves_what_was_made);
     return fixture_main("cuda_exchange", tests);
 }

@@ -28,7 +28,7 @@ static mgl_program *scaled_program(const mgl_geometry *geometry, mgl_weight_form
 }
 
 /* The kernel adds 16 or 32 columns at a time. */
-START_TEST(formats_that_the_kernel_lacks_are_refused)
+START_TEST(formats_missing_in_the_kernel_are_rejected)
 {
     static const struct {
         mgl_weight_format format;
@@ -171,7 +171,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("cuda formats");
-    tcase_add_test(tests, formats_that_the_kernel_lacks_are_refused);
+    tcase_add_test(tests, formats_missing_in_the_kernel_are_rejected);
     tcase_add_test(tests, scales_and_ranges_need_room);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
     tcase_add_loop_test(tests, scaled_weights_have_fast_variants, 0, 11);

@@ -229,7 +229,7 @@ START_TEST(capacities_share_a_kernel)
 }
 END_TEST
 
-START_TEST(what_is_no_number_is_refused)
+START_TEST(what_is_no_number_is_rejected)
 {
     static const device_options options[] = {{.dtype = MGL_F32},
                                              {.dtype = MGL_BF16, .queues = 9},
@@ -284,7 +284,7 @@ START_TEST(an_op_that_nobody_knows_is_reported)
 END_TEST
 
 /* A program with more blocks than can be resident is rejected with numbers, not launched. */
-START_TEST(too_many_queues_are_refused)
+START_TEST(too_many_queues_are_rejected)
 {
     mgl_error err;
     mgl_vm *vm;
@@ -353,13 +353,13 @@ int main(void)
     add_cases(tests, penalties_are_the_published_ones, 4);
     add_cases(tests, delays_change_nothing, 6);
     add_cases(tests, capacities_share_a_kernel, 1);
-    add_cases(tests, what_is_no_number_is_refused, 3);
+    add_cases(tests, what_is_no_number_is_rejected, 3);
     add_cases(tests, an_end_token_ends_a_reply, 1);
     add_cases(tests, a_reply_can_be_ended, 1);
     add_cases(tests, a_deadlock_is_reported, 5);
     add_cases(tests, words_that_do_not_come_are_reported, 1);
     add_cases(tests, an_op_that_nobody_knows_is_reported, 1);
-    add_cases(tests, too_many_queues_are_refused, 1);
+    add_cases(tests, too_many_queues_are_rejected, 1);
     add_cases(tests, exchanged_programs_are_as_opened, (int)(sizeof exchanges / sizeof *exchanges));
     add_cases(tests, long_replies_are_bit_identical, 1);
     return fixture_main("cuda_run", tests);

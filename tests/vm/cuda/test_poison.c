@@ -135,7 +135,7 @@ START_TEST(a_full_cache_is_left_alone)
 }
 END_TEST
 
-START_TEST(a_context_that_has_no_room_is_refused)
+START_TEST(a_context_that_has_no_room_is_rejected)
 {
     mgl_error err;
     open_machine(_i);
@@ -257,7 +257,7 @@ int main(void)
     tcase_add_loop_test(tests, activations_and_outputs_are_filled, 0, 2);
     tcase_add_loop_test(tests, the_cache_is_filled_behind_the_context, 0, 2);
     tcase_add_loop_test(tests, a_full_cache_is_left_alone, 0, 2);
-    tcase_add_loop_test(tests, a_context_that_has_no_room_is_refused, 0, 2);
+    tcase_add_loop_test(tests, a_context_that_has_no_room_is_rejected, 0, 2);
     tcase_add_loop_test(tests, a_write_behind_a_buffer_is_noticed, 0, 2);
     tcase_add_test(tests, a_write_behind_a_tape_is_noticed);
     tcase_add_test(tests, weights_are_made_anew_in_a_cache_that_is_empty);

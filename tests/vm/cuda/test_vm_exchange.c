@@ -241,7 +241,7 @@ static const struct other {
 };
 enum { OTHERS = sizeof others / sizeof *others };
 
-START_TEST(another_kind_of_program_is_refused)
+START_TEST(another_kind_of_program_is_rejected)
 {
     mgl_program *other = program_for(graph, others[_i].target, &others[_i].options);
     check_refused(other, MGL_BAD_INPUT, others[_i].word);
@@ -249,7 +249,7 @@ START_TEST(another_kind_of_program_is_refused)
 }
 END_TEST
 
-START_TEST(another_models_program_is_refused)
+START_TEST(another_models_program_is_rejected)
 {
     mgl_graph *model = random_graph(&small_model, CAPACITY, true, MGL_BF16, 3);
     mgl_program *other = fixture_program(model, &(fixture_options){.dtype = MGL_BF16});
@@ -259,7 +259,7 @@ START_TEST(another_models_program_is_refused)
 }
 END_TEST
 
-START_TEST(an_unsafe_program_is_refused)
+START_TEST(an_unsafe_program_is_rejected)
 {
     for (int i = 0; i < programs[1]->wait_count; i++)
         programs[1]->waits[i].threshold = 0;
@@ -360,7 +360,7 @@ START_TEST(mapped_weights_are_copied)
 END_TEST
 
 /* A truncated file is an error, not a crash. */
-START_TEST(a_map_that_shrank_is_refused)
+START_TEST(a_map_that_shrank_is_rejected)
 {
     mgl_error err;
     mgl_image *image = open_image();
@@ -385,12 +385,12 @@ int main(void)
     tcase_add_test(tests, logits_of_the_old_program_are_gone);
     tcase_add_test(tests, poison_changes_nothing);
     tcase_add_test(tests, the_old_program_may_be_released);
-    tcase_add_loop_test(tests, another_kind_of_program_is_refused, 0, OTHERS);
-    tcase_add_test(tests, another_models_program_is_refused);
-    tcase_add_test(tests, an_unsafe_program_is_refused);
+    tcase_add_loop_test(tests, another_kind_of_program_is_rejected, 0, OTHERS);
+    tcase_add_test(tests, another_models_program_is_rejected);
+    tcase_add_test(tests, an_unsafe_program_is_rejected);
     tcase_add_test(tests, every_allocation_may_fail);
     tcase_add_test(tests, weights_that_cannot_be_read_leave_the_old);
     tcase_add_test(tests, mapped_weights_are_copied);
-    tcase_add_test(tests, a_map_that_shrank_is_refused);
+    tcase_add_test(tests, a_map_that_shrank_is_rejected);
     return fixture_main("vm_exchange", tests);
 }

@@ -190,7 +190,7 @@ END_TEST
 static const char *const bad[] = {"", "a,b\n", "\"Kernel Name\",\"Metric Name\n",
                                   "\"Kernel Name\",\"Metric Name\"\n\"a"};
 
-START_TEST(what_is_no_csv_is_refused)
+START_TEST(what_is_no_csv_is_rejected)
 {
     mgl_profile p = mgl_profile_unknown();
     int found;
@@ -336,7 +336,7 @@ int main(void)
     ADD(a_column_a_metric);
     ADD(missing_metrics_fall_back);
     ADD(a_kernel_that_is_not_there_has_no_numbers);
-    ALL(what_is_no_csv_is_refused, bad);
+    ALL(what_is_no_csv_is_rejected, bad);
     ALL(each_class_has_its_metric_and_one_sentence, single);
     ADD(the_hint_names_class_and_number);
     ADD(the_delta_names_what_got_worse);

@@ -171,7 +171,7 @@ static const char *const bad[] = {
     "{\"schema\":\"megalith.ledger/1\",\"rows\":[{\"op\":\"a\",\"idea\":\"c\",\"outcome\":\"HANG\","
     "\"kept\":true}]}"};
 
-START_TEST(a_bad_file_is_refused)
+START_TEST(a_bad_file_is_rejected)
 {
     mgl_experiment_log read;
     mgl_output_write_file(path, bad[_i], strlen(bad[_i]), NULL);
@@ -209,7 +209,7 @@ int main(void)
     tcase_add_test(tests, a_file_comes_back);
     tcase_add_test(tests, the_old_schema_is_read);
     tcase_add_test(tests, no_file_has_no_rows);
-    tcase_add_loop_test(tests, a_bad_file_is_refused, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_loop_test(tests, a_bad_file_is_rejected, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(tests, tables_are_printed);
     suite_add_tcase(suite, tests);
     SRunner *suite_runner = srunner_create(suite);

@@ -322,7 +322,7 @@ END_TEST
 static const char *const bad_scripts[] = {
     "{}", "[7]", "[{}]", "[{\"outcome\":\"OK\"}]", "[{\"outcome\":\"x\"}]", "[\"a\",null]", "["};
 
-START_TEST(a_bad_script_is_refused_at_once)
+START_TEST(a_bad_script_is_rejected_at_once)
 {
     static const char path[] = MGL_BINARY_DIR "/test_feedback_bad.json";
     mgl_error err = {0};
@@ -429,7 +429,7 @@ START_TEST(stands_what_endpoints_do)
 }
 END_TEST
 
-START_TEST(a_key_that_is_refused_ends_it)
+START_TEST(a_key_that_is_rejected_ends_it)
 {
     const stub_answer script[] = {{.status = 401, .body = "{}"}};
     open_stub(script, 1, 5);
@@ -490,11 +490,11 @@ int main(void)
     ADD(answers_without_a_text_are_calls);
     ADD(a_script_that_ends_stops_it);
     ADD(failures_are_waited_for);
-    ALL(a_bad_script_is_refused_at_once, bad_scripts);
+    ALL(a_bad_script_is_rejected_at_once, bad_scripts);
     ADD(goes_on_from_a_file);
     ADD(takes_nothing_behind_its_end);
     ALL(stands_what_endpoints_do, failing);
-    ADD(a_key_that_is_refused_ends_it);
+    ADD(a_key_that_is_rejected_ends_it);
     ADD(seven_failures_in_a_row_end_it);
     ADD(the_key_is_in_the_header_alone);
     suite_add_tcase(suite, tests);

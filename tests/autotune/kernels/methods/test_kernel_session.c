@@ -230,7 +230,7 @@ START_TEST(one_work_at_a_time)
 }
 END_TEST
 
-START_TEST(a_transformation_of_another_op_is_refused)
+START_TEST(a_transformation_of_another_op_is_rejected)
 {
     ck_assert_int_eq(mgl_kernel_session_begin_transformation(
                          bench, mgl_library_find(&library, "tensor_core"), NULL),
@@ -357,7 +357,7 @@ int main(void)
     tcase_add_test(tests, a_whole_text_is_taken_without_a_fence);
     tcase_add_test(tests, fifteen_bad_answers_end_a_task_without_a_version);
     tcase_add_test(tests, one_work_at_a_time);
-    tcase_add_test(tests, a_transformation_of_another_op_is_refused);
+    tcase_add_test(tests, a_transformation_of_another_op_is_rejected);
     tcase_add_test(tests, a_script_runs_it_and_the_transcript_has_it_all);
     tcase_add_test(tests, one_process_at_a_time);
     tcase_add_test(tests, others_may_read_meanwhile);

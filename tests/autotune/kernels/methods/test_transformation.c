@@ -87,7 +87,7 @@ static const char *const bad[] = {
     HEAD TUNABLES PASSES(GOOD_PASS) "x",
 };
 
-START_TEST(what_is_no_transformation_is_refused)
+START_TEST(what_is_no_transformation_is_rejected)
 {
     mgl_transformation t;
     mgl_error err = {0};
@@ -98,7 +98,7 @@ START_TEST(what_is_no_transformation_is_refused)
 }
 END_TEST
 
-START_TEST(every_cut_of_a_transformation_is_refused)
+START_TEST(every_cut_of_a_transformation_is_rejected)
 {
     static const char text[] = HEAD TUNABLES PASSES(GOOD_PASS);
     for (size_t cut = 0; cut < strlen(text); cut++) {
@@ -161,7 +161,7 @@ START_TEST(every_script_holds_for_every_op)
 }
 END_TEST
 
-START_TEST(a_script_in_the_wrong_order_is_refused)
+START_TEST(a_script_in_the_wrong_order_is_rejected)
 {
     static const char text[] = "{\"schema\":\"megalith.plan/1\",\"name\":\"x\",\"architecture\":"
                                "\"sm_80\",\"summary\":\"s\",\"steps\":[\"offset\",\"refactor\"]}";
@@ -543,12 +543,12 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 60);
     ADD(a_transformation_is_read);
-    ALL(what_is_no_transformation_is_refused, bad);
-    ADD(every_cut_of_a_transformation_is_refused);
+    ALL(what_is_no_transformation_is_rejected, bad);
+    ADD(every_cut_of_a_transformation_is_rejected);
     ALL(the_starter_has_the_published_counts, counts);
     ADD(every_transformation_of_the_starter_is_in_reach);
     tcase_add_loop_test(tests, every_script_holds_for_every_op, 0, 3);
-    ADD(a_script_in_the_wrong_order_is_refused);
+    ADD(a_script_in_the_wrong_order_is_rejected);
     ADD(a_users_own_takes_the_place_of_the_starters);
     ADD(what_is_inserted_passes_the_scan);
     ADD(six_passes_make_exactly_nine_calls);

@@ -247,7 +247,7 @@ END_TEST
 
 static const char *const bad_names[] = {"", "../x", ".x", "-x", "a/b", "a b", "\xC3\xA4"};
 
-START_TEST(names_that_are_none_are_refused)
+START_TEST(names_that_are_none_are_rejected)
 {
     add("a");
     ck_assert_int_eq(mgl_versions_make_branch(points, bad_names[_i], NULL, NULL), MGL_USAGE);
@@ -412,7 +412,7 @@ int main(void)
     ADD(only_branches_that_stand_are_gone_to);
     ADD(each_is_told_but_for_those_that_are_damaged);
     ADD(a_branch_that_stands_elsewhere_is_not_moved);
-    ALL(names_that_are_none_are_refused, bad_names);
+    ALL(names_that_are_none_are_rejected, bad_names);
     ADD(what_is_not_good_is_no_version);
     ADD(damage_is_told);
     ADD(a_failing_disk_loses_nothing);
