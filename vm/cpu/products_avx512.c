@@ -17,11 +17,11 @@ static inline bool is_scaled_code(mgl_weight_code code)
     return mgl_weight_code_get(code)->scaled;
 }
 
-/* One row of unscaled codes takes two passes: see tape_run. A pass over codes of 4 bits has two
- * vectors of nibbles for each weight row, and two rows of scaled codes have as many scales. */
+/* One row of unscaled codes takes two passes: see tape_run. So do two rows of scaled codes, which
+ * have more sums beside the scales or tables of the weight rows. */
 static inline struct tile tape_tile(mgl_weight_code code, int rows)
 {
-    const bool few = is_nibble(code) || (rows == 1) != is_scaled_code(code);
+    const bool few = (rows == 1) != is_scaled_code(code);
     return (struct tile){.weights = few ? 4 : 8, .parts = 1, .rows = rows};
 }
 
