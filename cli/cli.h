@@ -255,7 +255,7 @@ int mgl_cli_end_code(void);
     X("2", "bad input or a file that cannot be read or written")                                   \
     X("3", "schedule rejected")                                                                    \
     X("4", "no device, device error or out of memory")                                             \
-    X("5", "watchdog stopped the kernel")                                                          \
+    X("5", "watchdog stopped the kernel, or --time-limit is reached")                              \
     X("6", "a check failed")                                                                       \
     X("128 + signal", "when Ctrl-C (130), TERM (143) or HUP (129) ended it")
 

@@ -25,7 +25,8 @@ mgl_status mgl_weight_flag_read(const char *flag, const char *name, size_t lengt
 {
     if (mgl_weight_flag_find(name, length, out))
         return MGL_OK;
-    return mgl_fail(err, MGL_USAGE, flag, "unknown format: %.*s; supported: bf16, int8, int4, fp8",
+    return mgl_fail(err, MGL_USAGE, flag,
+                    "unknown format: \"%.*s\"; supported: bf16, int8, int4, fp8",
                     (int)(length < 40 ? length : 40), name);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "quantize/quantize.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/model_files.h"
@@ -384,7 +385,9 @@ static void clear(job *j)
 mgl_status mgl_quantize(const char *path, const mgl_quantize_request *request, const char *folder,
                         mgl_quantize_report *report, mgl_error *err)
 {
-    job j = {.request = request, .folder = folder};
+    mgl_quantize_request timed = *request;
+    timed.deadline_s = request->time_limit_s > 0 ? mgl_clock_s() + request->time_limit_s : 0;
+    job j = {.request = &timed, .folder = folder};
     mgl_status status = open_model(&j, path, err);
     if (!status)
         status = make_folder(&j, err);

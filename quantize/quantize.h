@@ -49,7 +49,9 @@ typedef struct mgl_quantize_request {
     size_t sample_count; /* 0: no calibration, which GPTQ and bits_per_weight need */
     double bits_per_weight; /* 0, or layers.code is INT4: the most sensitive matrices of the layers
                              * get INT8, up to this mean with scales and zero points */
-    double time_limit_s;    /* of the calibration; 0: none. At the limit: MGL_WATCHDOG */
+    double time_limit_s;    /* of the calibration; 0: none. At the limit: MGL_WATCHDOG. At least one
+                             * half of a layer is finished */
+    double deadline_s;      /* the time of mgl_clock_s at the limit; set by mgl_quantize */
     mgl_weight_format layers;   /* a scaled format with group_rows 1 */
     mgl_weight_format head;     /* the same, or code F32: the head is not quantized */
     bool own_scales;            /* the dtype of the scales is the dtype of each matrix; the field

@@ -238,6 +238,11 @@ mgl_grid mgl_grid_fit(const float *weights, int64_t count, mgl_weight_format for
     return best;
 }
 
+bool mgl_grid_is_finite(const mgl_grid *grid)
+{
+    return is_finite(grid->scale * 448); /* the largest code, of e4m3 */
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 mgl_rounded mgl_round_row(const float *weights, int64_t columns, mgl_weight_format format,
@@ -252,7 +257,7 @@ mgl_rounded mgl_round_row(const float *weights, int64_t columns, mgl_weight_form
         const int64_t count = columns - at < group ? columns - at : group;
         const mgl_fit own = {fit.search, fit.importance ? fit.importance + at : NULL};
         const mgl_grid grid = mgl_grid_fit(weights + at, count, format, own);
-        if (!is_finite(grid.scale))
+        if (!mgl_grid_is_finite(&grid))
             return *column = at, MGL_ROUND_TOO_LARGE;
         scales[g] = grid.scale;
         if (format.zeros)

@@ -10,7 +10,7 @@
 typedef enum mgl_rounded {
     MGL_ROUNDED,          /* all weights have codes */
     MGL_ROUND_NOT_FINITE, /* a weight is NaN or infinite */
-    MGL_ROUND_TOO_LARGE   /* the dtype of the scales cannot hold a scale */
+    MGL_ROUND_TOO_LARGE   /* the dtype of the scales, or f32, cannot hold a scale or a number */
 } mgl_rounded;
 
 /* The numbers that a group of weights is rounded to: (u - zero) * scale for the integers u from
@@ -31,6 +31,9 @@ typedef struct mgl_fit {
 
 /* Chooses the grid of a group of `count` finite weights. */
 mgl_grid mgl_grid_fit(const float *weights, int64_t count, mgl_weight_format format, mgl_fit fit);
+
+/* Whether the numbers of a grid are finite, as the importer requires. */
+bool mgl_grid_is_finite(const mgl_grid *grid);
 
 /* Returns the code of the number next to the weight, and the number of a code. */
 uint8_t mgl_grid_code(const mgl_grid *grid, float weight);

@@ -127,10 +127,12 @@ mgl_status mgl_quantize_fail_row(const mgl_quantize_plan *plan, int source, mgl_
                         "the weight of row %" PRId64 " and column %" PRId64
                         " is not a finite number; use a checkpoint with finite weights",
                         row, column);
+    const mgl_dtype scales = plan->sources[source].format.scales;
     return mgl_fail(err, MGL_BAD_INPUT, name,
                     "the weights of row %" PRId64 " from column %" PRId64
-                    " are too large for scales of %s; use --scales f32",
-                    row, column, mgl_dtype_name(plan->sources[source].format.scales));
+                    " are too large for scales of %s; %s",
+                    row, column, mgl_dtype_name(scales),
+                    scales == MGL_F16 ? "use --scales f32" : "use the model without quantizing it");
 }
 
 static mgl_status round_rows(const matrix *m, const buffers *b, int64_t row, int64_t count,

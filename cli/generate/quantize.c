@@ -18,7 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEFAULT_GROUP = 128 }; /* of 4 bits */
+enum {
+    DEFAULT_GROUP = 128, /* of 4 bits */
+    FEW_TOKENS = 1000    /* of a calibration; the program warns of fewer */
+};
 
 #define QUANTIZE_OPTIONS(X)                                                                        \
     X(text, output, "-o", "DIR", 0, 0, "the new folder (required)")                                \
@@ -36,7 +39,9 @@ enum { DEFAULT_GROUP = 128 }; /* of 4 bits */
     X(real, limit, "--time-limit", "S", 1, 1e7,                                                    \
       "seconds; then the work stops, and the same command continues it later (no limit)")          \
     X(int, group, "--group", "N", MGL_GROUP_UNIT, MGL_MAX_WEIGHT_GROUP,                            \
-      "columns that share a scale, a multiple of 16 (4 bits: 128; others: the whole row)")         \
+      "columns that share a scale, a multiple of 16; a GPU takes 16 and multiples of 32 (4 bits: " \
+      "128; "                                                                                      \
+      "others: the whole row)")                                                                    \
     X(flag, sym, "--sym", NULL, 0, 0, "integers without zero points (the default)")                \
     X(flag, asym, "--asym", NULL, 0, 0, "integers with zero points")                               \
     X(text, head, "--head", "8|4|fp8|keep", 0, 0,                                                  \
@@ -155,8 +160,12 @@ static mgl_status read_samples(const char *model, const struct options *o, mgl_q
     r->samples = calibration->samples;
     r->sample_count = calibration->count;
     if (!status && !o->quiet.given)
-        mgl_cli_say("quantize", "calibration with %zu samples, %zu tokens", calibration->count,
-                    calibration->tokens);
+        mgl_cli_say("quantize", "calibration with %zu samples, %zu tokens%s", calibration->count,
+                    calibration->tokens,
+                    calibration->tokens < FEW_TOKENS
+                        ? "; so few tokens can make the model worse than round to nearest: give "
+                          "more or longer texts"
+                        : "");
     return status;
 }
 

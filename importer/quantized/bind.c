@@ -133,7 +133,8 @@ static bool check_shape(matrix *m, int index, int64_t rows, int64_t columns)
     return is_shape(t, rows, columns) ||
            reject(m->b, t->name,
                   "its shape is %s; a matrix of %" PRId64 " rows and %" PRId64
-                  " columns in the declared quantization makes it %s",
+                  " columns in the declared quantization makes it %s; correct the group size and "
+                  "the number of bits in the quantization config, or download the model again",
                   print_shape(t->rank, t->shape, is), m->rows, m->columns,
                   print_shape(2, shape, must));
 }
@@ -346,8 +347,8 @@ static bool decide_zeros(matrix *m, bool may_differ)
     return !q->format.zeros || may_differ ||
            reject(m->b, stored_of(m->b, q->zeros)->name,
                   "the config declares symmetric weights, but zero points differ from the middle "
-                  "of the range; correct the key \"sym\" or \"symmetric\" or download the model "
-                  "again");
+                  "of the range; correct the key \"sym\", \"symmetric\" or \"zero_point\", or "
+                  "download the model again");
 }
 
 /* Same for GPTQ. Symmetric files of both versions exist under either name of the layout. */

@@ -19,10 +19,10 @@ mgl_status mgl_calibration_step(mgl_calibration *c, uint64_t bytes, mgl_error *e
 {
     const mgl_quantize_request *r = c->request;
     c->done = c->done + bytes < c->total ? c->done + bytes : c->total;
-    if (c->deadline_s > 0 && mgl_clock_s() > c->deadline_s)
+    if (r->deadline_s > 0 && mgl_clock_s() > r->deadline_s && mgl_results_added(c->results) > 0)
         return mgl_fail(err, MGL_WATCHDOG, NULL,
-                        "the time limit is reached: %.0f s; the finished layers are kept, and the "
-                        "same command continues after them",
+                        "the time limit is reached: %.0f s; the finished halves of layers are "
+                        "kept, and the same command continues after them",
                         r->time_limit_s);
     return r->step ? r->step(r->user, c->done, c->total, err) : MGL_OK;
 }
@@ -250,8 +250,6 @@ static mgl_status open_calibration(mgl_calibration *c, mgl_error *err)
     int longest = 0;
     c->graph = c->plan->checkpoint->graph;
     c->threads = mgl_parallel_threads();
-    if (c->request->time_limit_s > 0)
-        c->deadline_s = mgl_clock_s() + c->request->time_limit_s;
     mgl_status status = mgl_blas_open(&c->blas, err);
     if (!status)
         status = count_tokens(c, &longest, err);
@@ -371,20 +369,27 @@ static mgl_status take_result(mgl_calibration *c, int node, mgl_error *err)
     return status;
 }
 
-static mgl_status take_results(mgl_calibration *c, const mgl_segment *s, mgl_error *err)
+/* Adds the matrices of a finished segment to the progress. */
+static mgl_status step_over(mgl_calibration *c, const mgl_segment *s, mgl_error *err)
 {
     mgl_status status = MGL_OK;
     for (int i = s->first; i <= s->last && !status; i++) {
         if (c->sources[i] < 0)
             continue;
         const mgl_tensor *t = &c->graph->tensors[c->graph->nodes[i].tensor];
-        if (is_loaded(c, i))
-            status = take_result(c, i, err);
-        if (!status)
-            status = mgl_calibration_step(
-                c, (uint64_t)(t->rows * t->cols) * mgl_dtype_size(t->dtype), err);
+        status =
+            mgl_calibration_step(c, (uint64_t)(t->rows * t->cols) * mgl_dtype_size(t->dtype), err);
     }
     return status;
+}
+
+static mgl_status take_results(mgl_calibration *c, const mgl_segment *s, mgl_error *err)
+{
+    mgl_status status = MGL_OK;
+    for (int i = s->first; i <= s->last && !status; i++)
+        if (c->sources[i] >= 0 && is_loaded(c, i))
+            status = take_result(c, i, err);
+    return status ? status : step_over(c, s, err);
 }
 
 /* Quantizes or measures the matrices, stage by stage. */
@@ -421,23 +426,41 @@ static mgl_status pass_sample(void *user, int worker, size_t item, mgl_error *er
     return status;
 }
 
+/* Measures the matrices of a segment, unless an earlier run has done so. */
+static mgl_status measure_part(mgl_calibration *c, const mgl_segment *s, mgl_error *err)
+{
+    double *measured = &c->errors[mgl_calibrate_numbers(c->plan) - 1];
+    if (s->part < *measured)
+        return step_over(c, s, err);
+    mgl_status status = run_stages(c, s, err);
+    if (status)
+        return status;
+    *measured = s->part + 1;
+    return mgl_results_put_numbers(c->results, MGL_CALIBRATE_NUMBERS, c->errors,
+                                   mgl_calibrate_numbers(c->plan), err);
+}
+
+/* Quantizes the matrices of a segment, or takes the results of an earlier run. */
+static mgl_status quantize_part(mgl_calibration *c, const mgl_segment *s, mgl_error *err)
+{
+    bool found = false;
+    mgl_status status = mgl_results_find(c->results, s->part, s->sources, s->count, &found, err);
+    if (status || found)
+        return status ? status : take_results(c, s, err);
+    status = make_codes(c, s, err);
+    if (!status)
+        status = run_stages(c, s, err);
+    return status ? status
+                  : mgl_results_put(c->results, s->part, s->sources, s->count, c->codes, err);
+}
+
 static mgl_status run_segment(mgl_calibration *c, const mgl_segment *s, bool is_last,
                               mgl_error *err)
 {
     pass p = {c, s};
-    bool found = false;
     mgl_status status = load_segment(c, s, err);
-    if (!status && s->count && !c->measures)
-        status = mgl_results_find(c->results, s->part, s->sources, s->count, &found, err);
-    if (!status && found) {
-        status = take_results(c, s, err);
-    } else if (!status && s->count) {
-        status = c->measures ? MGL_OK : make_codes(c, s, err);
-        if (!status)
-            status = run_stages(c, s, err);
-        if (!status && !c->measures)
-            status = mgl_results_put(c->results, s->part, s->sources, s->count, c->codes, err);
-    }
+    if (!status && s->count)
+        status = c->measures ? measure_part(c, s, err) : quantize_part(c, s, err);
     if (!status && !is_last)
         status = mgl_parallel(c->threads, c->request->sample_count, pass_sample, &p, err);
     clear_segment(c, s);
@@ -455,6 +478,11 @@ static mgl_status run_segments(mgl_calibration *c, mgl_error *err)
     for (int i = 0; i < c->segment_count && !status; i++)
         status = run_segment(c, &c->segments[i], i + 1 == c->segment_count, err);
     return status;
+}
+
+size_t mgl_calibrate_numbers(const mgl_quantize_plan *plan)
+{
+    return 3 * plan->files->tensors.count + 1;
 }
 
 uint64_t mgl_calibrate_bytes(const mgl_quantize_plan *plan, const mgl_quantize_request *request)

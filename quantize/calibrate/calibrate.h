@@ -17,7 +17,12 @@ bool mgl_calibrate_applies(const mgl_quantize_request *request);
 /* Returns the weight bytes that a calibration reports as progress. */
 uint64_t mgl_calibrate_bytes(const mgl_quantize_plan *plan, const mgl_quantize_request *request);
 
-/* Measures the sensitivities: `errors` as in mgl_calibration. Called by sensitivity.c. */
+/* The measured numbers of all matrices: their count, and the name of their file in the results. */
+#define MGL_CALIBRATE_NUMBERS "sensitivity"
+size_t mgl_calibrate_numbers(const mgl_quantize_plan *plan);
+
+/* Measures the sensitivities: `errors` as in mgl_calibration. Continues after the parts that an
+ * earlier run has measured. Called by sensitivity.c. */
 mgl_status mgl_calibrate_measure(const mgl_quantize_plan *plan, const mgl_quantize_request *request,
                                  mgl_results *results, double *errors, mgl_error *err);
 

@@ -38,14 +38,13 @@ typedef struct mgl_calibration {
     bool measures;        /* the sensitivities are measured; nothing is quantized */
     double *errors;       /* (stored tensors, 3), when measuring: the squared output
                            * error with the format of the layers and with 8 bits, and the
-                           * squared output */
+                           * squared output; then the number of measured parts */
     uint64_t done, total; /* bytes of matrices */
-    double deadline_s;    /* 0: none */
 } mgl_calibration;
 
 enum { MGL_BATCH_TOKENS = 2048 }; /* samples are added to a batch until it has so many tokens */
 
-/* Adds to the progress, and checks the time limit. */
+/* Adds to the progress, and checks the time limit: each run finishes at least one part. */
 mgl_status mgl_calibration_step(mgl_calibration *c, uint64_t bytes, mgl_error *err);
 
 /* stage.c: quantizes (or measures) the matrices of a segment whose input is the value of node

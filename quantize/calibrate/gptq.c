@@ -79,7 +79,7 @@ static int fit_group(const state *s, int column)
             updated[j] += weights[j];
         s->grids[i] =
             mgl_grid_fit(updated, count, s->format, (mgl_fit){s->fit.search, s->importance});
-        if (!isfinite(s->grids[i].scale))
+        if (!mgl_grid_is_finite(&s->grids[i]))
             return i;
         r->scales[i * groups + g] = s->grids[i].scale;
         if (r->zeros)

@@ -29,6 +29,7 @@ struct mgl_results {
     mgl_map **maps; /* owned (map_count) */
     size_t map_count, map_capacity;
     bool started; /* the folder has the file `command` */
+    int added;    /* files that were added by this run */
 };
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ static mgl_status put_command(const mgl_quantize_plan *plan, const mgl_quantize_
     mgl_sha256_start(&samples);
     hash_samples(r, &samples);
     mgl_status status = hash_model(plan, &model, err);
-    mgl_text_format(out, "megalith quantize, version 1\nmethod %s\n",
+    mgl_text_format(out, "megalith quantize, version 2\nmethod %s\n",
                     mgl_quantize_method_name(r->method));
     put_format("layers", r->layers, r->own_scales, out);
     put_format("head", r->head, r->own_scales, out);
@@ -271,6 +272,7 @@ mgl_status mgl_results_put(mgl_results *r, int part, const int *sources, int cou
         mgl_output_abandon(output);
     else
         status = mgl_output_finish(output, err);
+    r->added += !status;
     if (!status)
         status = map_part(r, path.bytes, sources, count, err);
     mgl_text_clear(&path);
@@ -335,8 +337,14 @@ mgl_status mgl_results_put_numbers(mgl_results *r, const char *name, const doubl
         status = mgl_path_join(r->folder.bytes, name, &path, err);
     if (!status)
         status = mgl_output_write_file(path.bytes, numbers, count * sizeof *numbers, err);
+    r->added += !status;
     mgl_text_clear(&path);
     return status;
+}
+
+int mgl_results_added(const mgl_results *results)
+{
+    return results->added;
 }
 
 bool mgl_results_any(const mgl_results *results)

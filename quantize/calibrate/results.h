@@ -40,6 +40,8 @@ mgl_status mgl_results_find_numbers(mgl_results *results, const char *name, doub
 mgl_status mgl_results_put_numbers(mgl_results *results, const char *name, const double *numbers,
                                    size_t count, mgl_error *err);
 
+/* The number of files that this run has added. */
+int mgl_results_added(const mgl_results *results);
 /* Whether a file of the folder was finished. */
 bool mgl_results_any(const mgl_results *results);
 /* Removes the files and the folder. */

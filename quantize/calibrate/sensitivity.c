@@ -9,11 +9,11 @@
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/calibrate/calibration.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NUMBERS "sensitivity"
 
 /* A candidate for 8 bits: the matrices whose products a kernel fuses, or a single matrix. */
 typedef struct candidate {
@@ -94,7 +94,6 @@ static mgl_status choose(mgl_quantize_plan *plan, const double *errors, double l
         weights += (double)t->shape[0] * (double)t->shape[1];
         bytes += low;
     }
-    const double least = weights > 0 ? 8 * bytes / weights : 0;
     qsort(list, count, sizeof *list, compare);
     for (size_t i = 0; i < count; i++) {
         if (list[i].bytes == 0 || bytes + list[i].bytes > limit * weights / 8)
@@ -106,27 +105,45 @@ static mgl_status choose(mgl_quantize_plan *plan, const double *errors, double l
                 plan->sources[j].format.code = MGL_CODE_INT8;
     }
     mgl_free(list);
-    if (least > limit)
-        return mgl_fail(err, MGL_BAD_INPUT, NULL,
-                        "%.3f bits for each weight are not possible: 4 bits with these scales are "
-                        "%.3f; give a larger --bits-per-weight or a larger --group",
-                        limit, least);
     return MGL_OK;
+}
+
+/* Checks that 4 bits with the scales are within `limit` bits. */
+static mgl_status check_limit(const mgl_quantize_plan *plan, double limit, mgl_error *err)
+{
+    double weights = 0, bytes = 0;
+    for (size_t i = 0; i < plan->files->tensors.count; i++) {
+        const mgl_stored_tensor *t = &plan->files->tensors.items[i];
+        if (!is_candidate(&plan->sources[i]))
+            continue;
+        weights += (double)t->shape[0] * (double)t->shape[1];
+        bytes += count_bytes(t, plan->sources[i].format);
+    }
+    if (8 * bytes <= limit * weights)
+        return MGL_OK;
+    return mgl_fail(err, MGL_BAD_INPUT, NULL,
+                    "%.3f bits for each weight are not possible: 4 bits with these scales are "
+                    "%.3f; give a larger --bits-per-weight or a larger --group",
+                    limit, 8 * bytes / weights);
 }
 
 mgl_status mgl_calibrate_choose(mgl_quantize_plan *plan, const mgl_quantize_request *request,
                                 mgl_results *results, mgl_error *err)
 {
-    const size_t count = 3 * plan->files->tensors.count;
+    const size_t count = mgl_calibrate_numbers(plan);
     double *errors = mgl_alloc_zero(count, sizeof *errors);
     bool found = false;
-    mgl_status status = errors ? MGL_OK : mgl_fail_memory(err, count * sizeof *errors);
+    mgl_status status = errors ? check_limit(plan, request->bits_per_weight, err)
+                               : mgl_fail_memory(err, count * sizeof *errors);
     if (!status)
-        status = mgl_results_find_numbers(results, NUMBERS, errors, count, &found, err);
-    if (!status && !found)
+        status =
+            mgl_results_find_numbers(results, MGL_CALIBRATE_NUMBERS, errors, count, &found, err);
+    if (!status && !(errors[count - 1] > DBL_MAX)) {
         status = mgl_calibrate_measure(plan, request, results, errors, err);
-    if (!status && !found)
-        status = mgl_results_put_numbers(results, NUMBERS, errors, count, err);
+        errors[count - 1] = INFINITY; /* all parts */
+        if (!status)
+            status = mgl_results_put_numbers(results, MGL_CALIBRATE_NUMBERS, errors, count, err);
+    }
     if (!status)
         status = choose(plan, errors, request->bits_per_weight, err);
     mgl_free(errors);

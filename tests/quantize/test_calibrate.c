@@ -292,6 +292,23 @@ START_TEST(the_time_limit)
 }
 END_TEST
 
+/* Each run finishes a part: of the measurements first, then of the codes. */
+START_TEST(the_time_limit_with_mixed_precision)
+{
+    mgl_quantize_request request = request_of(int4);
+    int runs = 1;
+    request.bits_per_weight = 5.5;
+    must(quantize("families/seed-oss-biases", &request, whole));
+    request.time_limit_s = 1e-9;
+    for (mgl_status status; (status = quantize("families/seed-oss-biases", &request, folder));) {
+        ck_assert_int_eq(status, MGL_WATCHDOG);
+        ck_assert_int_lt(runs++, 100);
+    }
+    ck_assert_int_ge(runs, 8); /* two layers, of two halves each, twice */
+    ck_assert(is_equal(folder, whole));
+}
+END_TEST
+
 START_TEST(samples_that_are_rejected)
 {
     mgl_quantize_request request = request_of(int4);
@@ -414,6 +431,7 @@ int main(void)
     tcase_add_test(tests, a_part_that_is_damaged);
     tcase_add_test(tests, memory_is_told_beforehand);
     tcase_add_test(tests, the_time_limit);
+    tcase_add_test(tests, the_time_limit_with_mixed_precision);
     tcase_add_test(tests, samples_that_are_rejected);
     tcase_add_test(tests, mixed_precision);
     suite_add_tcase(suite, tests);
