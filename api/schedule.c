@@ -137,7 +137,10 @@ struct mgl_planner {
 static mgl_status keep_dtype(const char *name, mgl_planner *planner, mgl_error *err)
 {
     if (name && strlen(name) >= sizeof planner->dtype)
-        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
+        return mgl_fail(
+            err, MGL_USAGE, name,
+            "unknown dtype; supported: auto, f32, bf16 and f16 (a model with int8, int4 "
+            "or fp8 weights comes from a checkpoint, or from `quantize`)");
     strcpy(planner->dtype, name ? name : "");
     return MGL_OK;
 }

@@ -168,9 +168,11 @@ static mgl_status check_ranges(mgl_stored_tensor *tensors, size_t count, size_t 
         at += tensors[i].bytes; /* no overflow: offset + bytes came from 53 bits */
     }
     if (at != data_bytes)
-        return mgl_fail(err, MGL_BAD_INPUT, file,
-                        "the tensors end at byte %zu of the data, the file at %zu: it is %s", at,
-                        data_bytes, at > data_bytes ? "cut off" : "too long");
+        return mgl_fail(
+            err, MGL_BAD_INPUT, file,
+            "the tensors end at byte %zu of the data, the file at %zu: it is %s; download "
+            "the file again",
+            at, data_bytes, at > data_bytes ? "cut off" : "too long");
     return MGL_OK;
 }
 
@@ -245,8 +247,11 @@ static mgl_status add_file(mgl_safetensors *files, const char *path, mgl_error *
         return status;
     size_t size = mgl_map_size(file->map);
     if (size < 8)
-        return mgl_fail(err, MGL_BAD_INPUT, path,
-                        "%zu bytes are too few for a safetensors file; it is cut off", size);
+        return mgl_fail(
+            err, MGL_BAD_INPUT, path,
+            "%zu bytes are too few for a safetensors file; it is cut off; download the file "
+            "again",
+            size);
     if ((status = mgl_map_read(file->map, 0, 8, prefix, err)))
         return status;
     for (int i = 7; i >= 0; i--)
@@ -257,7 +262,9 @@ static mgl_status add_file(mgl_safetensors *files, const char *path, mgl_error *
                         length);
     if (length > size - 8)
         return mgl_fail(err, MGL_BAD_INPUT, path,
-                        "the header claims %" PRIu64 " bytes, the file has %zu: it is cut off",
+                        "the header claims %" PRIu64
+                        " bytes, the file has %zu: it is cut off; download "
+                        "the file again",
                         length, size);
     char *header = mgl_alloc((size_t)length);
     if (!header)

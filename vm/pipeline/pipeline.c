@@ -26,7 +26,10 @@ static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target,
         return MGL_OK;
     }
     if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
-        return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
+        return mgl_fail(
+            err, MGL_USAGE, name,
+            "unknown dtype; supported: auto, f32, bf16 and f16 (a model with int8, int4 "
+            "or fp8 weights comes from a checkpoint, or from `quantize`)");
     return MGL_OK;
 }
 
