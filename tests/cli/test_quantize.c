@@ -31,9 +31,10 @@ static void quantize(const char *name, const char *flags)
  * code for each text. The limits hold for these texts too. */
 static const char *texts_path(void)
 {
+    enum { SANITIZED = 12 };
     mgl_json texts = model_json("tales-5m", "val_texts.json");
-    while (MGL_SANITIZED && cJSON_GetArraySize(texts.root) > 20)
-        cJSON_DeleteItemFromArray(texts.root, 20);
+    while (MGL_SANITIZED && cJSON_GetArraySize(texts.root) > SANITIZED)
+        cJSON_DeleteItemFromArray(texts.root, SANITIZED);
     const char *file = scratch_json("val_texts.json", texts.root);
     mgl_json_clear(&texts);
     return file;
