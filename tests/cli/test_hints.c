@@ -96,7 +96,8 @@ static const hint hints[] = {
     {"compile m -o f --dtype half", 1, "did you mean '--dtype f16'?", NULL},
     {"lower m --target cpu:1 --dtype BF16", 1, "did you mean '--dtype bf16'?", NULL},
     {"trace m -o f -p x --dtype float", 1, "did you mean '--dtype f32'?", NULL},
-    {"tune m --dtype float32", 1, "did you mean '--dtype f32'? supported: f16|f32|bf16|int8|int4|fp8", NULL},
+    {"tune m --dtype float32", 1,
+     "did you mean '--dtype f32'? supported: f16|f32|bf16|int8|int4|fp8", NULL},
     {"bench m --dtype bfloat16", 1, "did you mean '--dtype bf16'? supported: bf16", NULL},
 };
 enum { HINTS = sizeof hints / sizeof *hints };
