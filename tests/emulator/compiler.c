@@ -3,9 +3,8 @@
  * host's C++ compiler: the kernel's between device/ptx.h and device/entry.h, the benchmark's
  * between device/plain.h and device/plain_entry.h. The "cubin" is the shared object, with its
  * length in front, because a cubin contains its length. driver.c opens it. The project's kernel
- * cache stores it under a version that covers the headers of this folder. The gates of
- * micro-kernels have no such cache, so that compiled libraries are also stored here, under a hash
- * of the sources and options.
+ * cache stores it under a version that covers the headers of this folder. Compiled libraries are
+ * also stored here, under a hash of the sources and options, for callers without that cache.
  */
 #include <ftw.h>
 #include <stdio.h>
