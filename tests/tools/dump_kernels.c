@@ -86,6 +86,8 @@ static const struct kernel {
     {"llama-8b-int4", "llama-8b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-1b-int4-batch-4", "llama-1b", 4, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-8b-int8-batch-8", "llama-8b", 8, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
+    {"llama-1b-int4-panels-128", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 128,
+     MGL_GAMMA_YES},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 128 };
 

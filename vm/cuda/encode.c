@@ -455,6 +455,15 @@ static void add_kv(struct encoder *e, const mgl_queue *queue, mgl_device_queue *
     }
 }
 
+/* The blocks of scales before the k blocks of a row group. *scaled: 1 if the format is scaled. */
+static uint32_t scale_blocks(const mgl_program *program, int segment, uint32_t *scaled)
+{
+    const mgl_segment *s = &program->segments[segment];
+    const mgl_weight_format format = mgl_segment_format(program, s);
+    *scaled = mgl_weight_format_is_scaled(format);
+    return (uint32_t)(mgl_tape_scale_bytes(format, s->col_hi - s->col_lo) / MGL_BLOCK_BYTES);
+}
+
 /* Adds the queue's gamma-scaled products and row attentions (with 0 row groups) for the loader,
  * after its records. The second list has the segments of the first, in the same order
  * (mgl_cuda_check_order). */
@@ -474,6 +483,7 @@ static void add_panels(struct encoder *e, const mgl_queue *queue, mgl_device_que
                 device_segment(e, queue, task, task->segments.first + s);
             panel.groups += (uint32_t)part.groups;
             panel.kblocks = (uint32_t)part.kblocks;
+            panel.scales = scale_blocks(e->program, task->segments.first + s, &panel.scaled);
         }
         mgl_device_panel *to = append(e, sizeof *to);
         if (to)

@@ -134,7 +134,9 @@ typedef struct mgl_device_panel {
     unsigned long long tape;  /* address of its first block */
     unsigned groups, kblocks; /* row groups, of kblocks blocks each, consecutive; 0 for attention */
     unsigned heads;           /* 1: the product computes logits, of the rows that want them */
-    unsigned unused[3];
+    unsigned scales;          /* blocks of scales before the k blocks of a row group */
+    unsigned scaled;          /* 1: the weights have a scaled format */
+    unsigned unused;
 } mgl_device_panel;
 
 /* Words between host and kernel while it runs (pinned). */

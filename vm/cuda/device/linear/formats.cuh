@@ -46,6 +46,7 @@ struct scaled_weights {
         UNITS = PARTS * SPLIT,                          /* units of a block */
         GROUP_UNITS = GROUP * SPLIT / MGL_PART_COLUMNS, /* units of a group; 0: all columns */
         SCALE_DTYPE = SCALES,
+        GROUP_COLUMNS = GROUP, /* 0: all columns */
         ON_TAPE = !FACTORS,
         STORED_ZEROS = ZEROS,
         HAS_FACTORS = FACTORS,
@@ -133,6 +134,25 @@ struct scaled_weights {
     {
         const u32 ones = FOUR_BITS ? 0x11111111u : 0x01010101u;
         return decode(make_uint4(ones, ones, ones, ones), 0);
+    }
+
+    /* The weights of a part from its words, (code - zero) * scale, rounded to 16 bits. */
+    template <int DTYPE>
+    static __device__ __forceinline__ uint4 rounded(uint4 words, group_scale of)
+    {
+        float v[8];
+        u32 to[4];
+        format<DTYPE_F16>::unpack(words, v);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const float factor = decoded_factor() * (FOUR_BITS && i / 2 % 2 ? 0.0625f : 1.0f);
+            v[i] = HAS_MINIMUMS ? fmaf(v[i] * factor, of.scale, of.zero)
+                                : fmaf(v[i], factor, HAS_OFFSET ? -of.zero : 0.0f) * of.scale;
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            to[i] = pack_pair(DTYPE, v[2 * i], v[2 * i + 1]);
+        return make_uint4(to[0], to[1], to[2], to[3]);
     }
 
     /* The sum of a group, from two sums of its MMAs: `even` is the sum of the first and the third

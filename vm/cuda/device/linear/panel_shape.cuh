@@ -83,9 +83,11 @@ static __device__ __forceinline__ bool has_small_n(int groups, bool heads)
     return groups <= SMALL_N_GROUPS && !heads;
 }
 
-/* Row groups of the small-M panels of the current task, or 0. */
+/* Row groups of the small-M panels of the current task, or 0: scaled weights have none. */
 static __device__ __forceinline__ int small_m_groups_of(const machine &m)
 {
+    if (format_of(m) > 0)
+        return 0;
     const int rows = rows_of(m);
     return small_m_groups(rows, rows > SMALL_M_ROWS && has_small_n(segment(m, 0).groups,
                                                                    task_of(m)->op == OP_RMS_HEAD));

@@ -73,21 +73,29 @@ static __device__ __forceinline__ const u8 *in_ring(const machine &m, u32 block,
            offset % MGL_BLOCK_BYTES;
 }
 
-/* Reads the scale and the zero point or minimum of a group and a row, from the scales at block
- * `scales`. `groups`: groups of a row. */
+/* Reads the scale and the zero point or minimum of a group and a row. at(offset): address of a byte
+ * of the scales of the row group. `groups`: groups of a row. */
+template <class F, class AT>
+static __device__ __forceinline__ group_scale read_scale_at(const AT &at, int groups, int group,
+                                                            int row)
+{
+    group_scale of = F::default_scale();
+    if (F::ON_TAPE)
+        of.scale = format<F::SCALE_DTYPE>::load(at(F::scale_at(group, row)), 0);
+    if (F::HAS_MINIMUMS)
+        of.zero = format<F::SCALE_DTYPE>::load(at(F::zero_at(groups, group, row)), 0);
+    if (F::STORED_ZEROS)
+        of.zero = (float)*at(F::zero_at(groups, group, row));
+    return of;
+}
+
+/* The same, from the scales at block `scales` of the epoch's tape. */
 template <class F>
 static __device__ __forceinline__ group_scale read_scale(const machine &m, u32 scales, int groups,
                                                          int group, int row)
 {
-    group_scale of = F::default_scale();
-    if (F::ON_TAPE)
-        of.scale = format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::scale_at(group, row)), 0);
-    if (F::HAS_MINIMUMS)
-        of.zero =
-            format<F::SCALE_DTYPE>::load(in_ring(m, scales, F::zero_at(groups, group, row)), 0);
-    if (F::STORED_ZEROS)
-        of.zero = (float)*in_ring(m, scales, F::zero_at(groups, group, row));
-    return of;
+    return read_scale_at<F>([&](int offset) { return in_ring(m, scales, offset); }, groups, group,
+                            row);
 }
 
 /* Computes all row groups of a segment with format F, with up to N MMAs for each part. */

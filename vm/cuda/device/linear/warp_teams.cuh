@@ -12,11 +12,16 @@
  * In lane l, the operands of an MMA are words of the 16 bytes at quarter l % 4 of row l / 4 of a
  * block, for weights and activations. Words 0 and 1 are the operands of one MMA, words 2 and 3 of
  * another. The order of k within a block is arbitrary, because it is the same for both operands.
+ *
+ * A block of scaled weights has several parts of 32 columns (linear/formats.cuh). Each part is
+ * dequantized to 16 bits in registers: (code - zero) * scale, rounded once. Scales are read from
+ * the tape in global memory, one k block ahead. Row factors multiply the sums of a panel.
  */
 #ifndef MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
 #define MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
 
 #include "vm/cuda/device/linear/panels.cuh"
+#include "vm/cuda/device/linear/scaled.cuh"
 
 #if MGL_PANELS && !MGL_WARPGROUPS
 
@@ -77,6 +82,93 @@ static __device__ __forceinline__ void load_weights(team_weights<GROUPS / 2> &to
     }
 }
 
+#if MGL_SCALED
+
+/* The scales of the current task for this lane: of its row, lane / 4, of each row group. */
+struct team_scales {
+    const u8 *at; /* the scales of row group 0 of the task */
+    u32 stride;   /* bytes from one row group to the next */
+    int groups;   /* groups of a row */
+    int kblocks;  /* k blocks of a row */
+};
+
+template <class F> static __device__ __forceinline__ team_scales team_scales_of(const machine &m)
+{
+    const mgl_device_queue &queue =
+        ((const mgl_device_queue *)own().launch.queues)[blockIdx.x * LISTS];
+    const mgl_device_segment &seg = segment(m, 0);
+    return {(const u8 *)queue.tape + (size_t)seg.block * MGL_BLOCK_BYTES,
+            (u32)(F::scale_blocks(seg.columns) + seg.kblocks) * MGL_BLOCK_BYTES,
+            F::groups(seg.columns), seg.kblocks};
+}
+
+/* Reads the scales of the k block with number `block` in the order of the tape, for GROUPS row
+ * groups from `first` on; row groups from `end` on repeat the last one. */
+template <class F, int GROUPS>
+static __device__ __forceinline__ void ask_scales(const team_scales &s, int block, int first,
+                                                  int end, group_scale (&to)[GROUPS])
+{
+    const int part =
+        mgl_tape_block_at(s.kblocks, MGL_WARPS, block / F::PARTS) * F::PARTS + block % F::PARTS;
+    const int column = part * MGL_PART_COLUMNS + (lane_now() & 3) * 8;
+    const int group = min(F::GROUP_COLUMNS ? column / max(F::GROUP_COLUMNS, 1) : 0, s.groups - 1);
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        const u8 *scales = s.at + (size_t)(u32)min(first + g, end - 1) * s.stride;
+        to[g] = read_scale_at<F>([&](int offset) { return scales + offset; }, s.groups, group,
+                                 lane_now() >> 2);
+    }
+}
+
+/* Dequantizes part `part` of a block of each row group. `w`, `at`: as for load_weights. */
+template <class F, int GROUPS>
+static __device__ __forceinline__ void load_codes(team_weights<GROUPS / 2> &to, const u8 *w,
+                                                  const u32 (&at)[GROUPS], int part,
+                                                  const group_scale (&of)[GROUPS])
+{
+    uint4 row[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        const u32 *codes = (const u32 *)(w + at[g]) + part * (4 / F::PARTS);
+        const uint4 raw = make_uint4(codes[0], F::FOUR_BITS ? 0 : codes[4 / F::PARTS - 1], 0, 0);
+        row[g] = F::template rounded<MGL_WEIGHT>(F::decode(raw, 0), of[g]);
+    }
+#pragma unroll
+    for (int t = 0; t < GROUPS / 2; t++) {
+        const uint4 lower = row[2 * t], upper = row[2 * t + 1];
+        to.a[t][0] = make_uint4(lower.x, upper.x, lower.y, upper.y);
+        to.a[t][1] = make_uint4(lower.z, upper.z, lower.w, upper.w);
+    }
+}
+
+/* Multiplies the sums of a panel by the row factors of the weights. `group`: the task's row group
+ * of the panel's first; `first`, TILES: as for multiply_panel. */
+template <int TILES>
+static __device__ __forceinline__ void multiply_factors(const machine &m, int group,
+                                                        panel_sums &sums)
+{
+    float factor[2 * TILES];
+#pragma unroll
+    for (int g = 0; g < 2 * TILES; g++) {
+        const int number = group + g, row = lane_now() >> 2;
+        factor[g] = task_of(m)->op == OP_RMS_SWIGLU
+                        ? factor_of_pair(m, number % 2, number / 2 * MGL_ROW_GROUP + row)
+                        : factor_of(m, number * MGL_ROW_GROUP + row);
+    }
+#pragma unroll
+    for (int k = 0; k < ALL_TILES; k++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            sums[k][i] *= factor[k % TILES * 2 + i / 2];
+}
+
+#endif
+
+/* The weights of the unscaled format, for multiply_panel. */
+struct unscaled_weights {
+    enum { PARTS = 1, ON_TAPE = 0, HAS_FACTORS = 0 };
+};
+
 /* Multiplies a block by COUNT tiles of activation rows and adds the products to `sums`. `x` is the
  * address of this lane's 16 bytes of the first tile; the next tiles follow at a distance of STEP
  * bytes. */
@@ -127,21 +219,22 @@ static __device__ __forceinline__ void multiply_block(const team_weights<TILES> 
     }
 }
 
-/* Multiplies all k blocks of a panel. The k blocks of a piece and of an activation tile are powers
- * of
- * 2. TILES: tiles of weight rows of the warp; HALVES: panel_shape.halves. */
-template <int TILES, int HALVES>
-static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
+/* Multiplies all k blocks of the panel that begins at row group `group`. The k blocks of a piece
+ * and of an activation tile are powers of 2. F: format of the weights. TILES: tiles of weight rows
+ * of the warp; HALVES: panel_shape.halves. */
+template <class F, int TILES, int HALVES>
+static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s, int group,
                                                       panel_sums &sums)
 {
     enum {
+        PARTS = F::PARTS, /* k blocks of activations in a block of weights */
         STEP = HALVES * PANEL_TILE * MGL_PANEL_ROW_BYTES,
         MOST = (ROW_TILES + HALVES - 1) / HALVES
     };
     const panel_part part = panel_part_of(m, s);
     const int warp = warp_now(), lane = lane_now(), rows = panel_rows(m);
     const act_tile_shape shape = act_tile_shape_of(rows);
-    const int kblocks = segment(m, 0).kblocks, first = part.first;
+    const int kblocks = segment(m, 0).kblocks * PARTS, first = part.first;
     const int tiles = ((rows + PANEL_TILE - 1) / PANEL_TILE - part.half + HALVES - 1) / HALVES;
     const int team = s.columns * s.halves;
     const int arrivals = arrivals_of(MGL_WARPS, team, warp % team);
@@ -156,10 +249,19 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     u32 byte[2 * TILES], at[2 * TILES] = {};
 #pragma unroll
     for (int g = 0; g < 2 * TILES; g++) {
-        const int group = min(first + g, s.groups - 1);
-        on_page[g] = group / s.per;
-        byte[g] = (u32)(group % s.per * s.piece * MGL_BLOCK_BYTES);
+        const int number = min(first + g, s.groups - 1);
+        on_page[g] = number / s.per;
+        byte[g] = (u32)(number % s.per * s.piece * MGL_BLOCK_BYTES);
     }
+#if MGL_SCALED
+    group_scale next[2 * TILES] = {};
+    team_scales scales = {};
+    if constexpr (PARTS > 1) {
+        scales = team_scales_of<F>(m);
+        if (part.works && part.share * shape.blocks < kblocks)
+            ask_scales<F>(scales, part.share * shape.blocks, group + first, group + s.groups, next);
+    }
+#endif
 #pragma unroll 1
     for (int block = part.works ? part.share * shape.blocks : kblocks; block < kblocks;
          block += (s.shares - 1) * shape.blocks) {
@@ -171,22 +273,40 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 #pragma unroll 1
         for (; block < end; block++, x += shape.stride) {
             team_weights<TILES> weights;
-            if (block >= walk.end) {
-                turn_pages(m, walk, block);
+            if (block / PARTS >= walk.end) {
+                turn_pages(m, walk, block / PARTS);
 #pragma unroll
                 for (int g = 0; g < 2 * TILES; g++)
                     at[g] =
                         byte[g] + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page[g]) * MGL_PAGE);
             }
-            load_weights<2 * TILES>(weights, w + (block & (walk.step - 1)) * MGL_BLOCK_BYTES, at,
-                                    zero);
+            const u8 *from = w + (block / PARTS & (walk.step - 1)) * MGL_BLOCK_BYTES;
+#if MGL_SCALED
+            if constexpr (PARTS > 1) {
+                group_scale of[2 * TILES];
+#pragma unroll
+                for (int g = 0; g < 2 * TILES; g++)
+                    of[g] = next[g];
+                const int behind =
+                    block + 1 < end ? block + 1 : end + (s.shares - 1) * shape.blocks;
+                if (F::ON_TAPE)
+                    ask_scales<F>(scales, min(behind, kblocks - 1), group + first, group + s.groups,
+                                  next);
+                load_codes<F>(weights, from, at, block % PARTS, of);
+            } else
+#endif
+                load_weights<2 * TILES>(weights, from, at, zero);
             multiply_block<TILES, MOST, STEP>(weights, x, tiles, zero, sums);
         }
         free_act_tile(act_tiles, arrivals);
     }
-    end_pages(m, walk, kblocks, page);
+    end_pages(m, walk, kblocks / PARTS, page);
     own().act_tile_used[warp] =
         phases_behind(phases, lane, act_tiles_of(kblocks, shape.blocks), s.shares);
+#if MGL_SCALED
+    if (F::HAS_FACTORS)
+        multiply_factors<TILES>(m, group + first, sums);
+#endif
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------
@@ -286,6 +406,19 @@ static __device__ __forceinline__ void write_panel(int group, bool last, const p
     }
 }
 
+/* Multiplies a panel with format F. */
+template <class F>
+static __device__ __forceinline__ void
+multiply_with(machine &m, const machine &now, const panel_shape &s, int group, panel_sums &sums)
+{
+    if (panel_part_of(now, s).second)
+        multiply_panel<F, 2, TEAM_HALVES>(m, s, group, sums);
+    else if (TEAM_HALVES == 2 && s.halves == 2)
+        multiply_panel<F, 1, 2>(m, s, group, sums);
+    else
+        multiply_panel<F, 1, 1>(m, s, group, sums);
+}
+
 /* Runs the panel that begins at row group `group`: its products and outputs. */
 template <class WRITE>
 static __device__ __forceinline__ void run_panel(machine &m, int group, bool last,
@@ -294,12 +427,13 @@ static __device__ __forceinline__ void run_panel(machine &m, int group, bool las
     panel_sums sums = {};
     const machine now = machine_now();
     const panel_shape s = shape_at(now, group);
-    if (panel_part_of(now, s).second)
-        multiply_panel<2, TEAM_HALVES>(m, s, sums);
-    else if (TEAM_HALVES == 2 && s.halves == 2)
-        multiply_panel<1, 2>(m, s, sums);
+#if MGL_SCALED
+    if (format_of(now) > 0)
+        with_format(format_of(now),
+                    [&](auto f) { multiply_with<decltype(f)>(m, now, s, group, sums); });
     else
-        multiply_panel<1, 1>(m, s, sums);
+#endif
+        multiply_with<unscaled_weights>(m, now, s, group, sums);
     write_panel(group, last, sums, leave);
 }
 

@@ -2,8 +2,9 @@
  * The epilogue warp in a task with panels (linear/panels.cuh), where it has no partial sums to add
  * up: it is the producer of the activation tiles. It copies the task's activations into the tiles,
  * panel after panel. Each tile holds some k blocks that follow one another in the order of the
- * tape, which is also their order in memory (schedule/pages.h). act_tile_full and act_tile_empty
- * order the copies.
+ * tape, which is also their order in memory (schedule/pages.h) if the weights have 16 bits. If they
+ * are scaled, a block of the tape belongs to several k blocks, and each k block is one copy.
+ * act_tile_full and act_tile_empty order the copies.
  *
  * Other queues wrote the activations. The controller has acquired the task's counters when it
  * announces the task, and the epilogue acquires the announcement. Then a fence.proxy.async in every
@@ -81,11 +82,19 @@ struct act_tile_plan {
     act_tile_source source;
 };
 
+/* The place in memory of the k block with number `number` in the order of a tape of scaled weights,
+ * whose blocks have `parts` k blocks. */
+static __device__ __forceinline__ u32 place_of(int kblocks, int parts, int number)
+{
+    const int block = mgl_tape_block_at(kblocks / parts, MGL_WARPS, number / parts);
+    return (u32)mgl_tape_place_of_block(kblocks, MGL_WARPS, block * parts + number % parts);
+}
+
 /* Copies this lane's k blocks of tile `index` of a panel; with `counts` it sets the expected bytes
- * of the tile instead. */
+ * of the tile instead. `parts`: k blocks of a block of weights. */
 static __device__ __forceinline__ void fill_act_tile(const act_tile_walk &t,
-                                                     const act_tile_source &s, int index, int lane,
-                                                     bool counts, u64 policy)
+                                                     const act_tile_source &s, int parts, int index,
+                                                     int lane, bool counts, u64 policy)
 {
     const int first = index * s.act_tile.blocks, count = min(s.act_tile.blocks, s.kblocks - first);
     const u8 *from = s.input + (size_t)(u32)first * s.room;
@@ -102,6 +111,8 @@ static __device__ __forceinline__ void fill_act_tile(const act_tile_walk &t,
     }
     from += (u32)lane * s.room;
     for (int i = lane; i < count; i += ACT_TILE_LANES, from += ACT_TILE_LANES * s.room) {
+        if (parts > 1)
+            from = s.input + (size_t)place_of(s.kblocks, parts, first + i) * s.room;
         if (s.heads)
             copy_tiles(to + i * (int)s.act_tile.stride, from, s.bytes, full, policy);
         else
@@ -118,6 +129,7 @@ static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act
     const int place = m.lane / ACT_TILE_LANES, lane = m.lane % ACT_TILE_LANES;
     const int rounds = small_quotient(ACT_TILES, turns);
     const int act_tiles = act_tiles_of(s.kblocks, s.act_tile.blocks);
+    const int parts = parts_of_block(format_of(m));
     const act_tile_walk t = act_tile_walk_of(turns, place, phases);
     u32 parity = parity_of(t);
     int index = place < rounds * turns ? place : act_tiles;
@@ -129,10 +141,10 @@ static __device__ __forceinline__ u32 fill_act_tiles(const machine &m, const act
         gone = __any_sync(0xFFFFFFFFu, own().lost); /* places are then freed too early */
         const bool mine = more && !gone && (places >> (place * ACT_TILE_LANES) & 1);
         if (mine && lane == 0)
-            fill_act_tile(t, s, index, lane, true, policy);
+            fill_act_tile(t, s, parts, index, lane, true, policy);
         __syncwarp();
         if (mine) {
-            fill_act_tile(t, s, index, lane, false, policy);
+            fill_act_tile(t, s, parts, index, lane, false, policy);
             index += rounds * turns;
             parity ^= 1;
         }
@@ -149,11 +161,13 @@ static __device__ __forceinline__ act_tile_source act_tile_source_of(const machi
     const bool head = task_of(m)->op == OP_RMS_HEAD;
     const act_tile_shape act_tile = act_tile_shape_of(panel_rows(m));
     const u32 room = (u32)page_rows(m) * MGL_PANEL_ROW_BYTES;
-    const bool heads = head && own().tile_count < tiles, whole = !heads && act_tile.stride == room;
+    const int parts = parts_of_block(format_of(m));
+    const bool heads = head && own().tile_count < tiles;
+    const bool whole = !heads && parts == 1 && act_tile.stride == room;
     const u32 bytes = whole ? room : (u32)rows_of(m) * MGL_PANEL_ROW_BYTES;
     return {address_of(m, operand(m, MGL_PRODUCT_INPUT)),
             act_tile,
-            segment(m, 0).kblocks,
+            segment(m, 0).kblocks * parts,
             whole,
             heads,
             room,

@@ -136,12 +136,13 @@ static __device__ __forceinline__ bool go_through_pages(const mgl_device_panel &
                                                         const EACH &each)
 {
     const int kblocks = (int)task.kblocks, most = small_m > 0 ? small_m : (int)PANEL_GROUPS;
-    const size_t stride = (size_t)task.kblocks * MGL_BLOCK_BYTES;
+    const u32 scales = MGL_SCALED ? task.scales : 0; /* not copied */
+    const size_t stride = (size_t)(scales + task.kblocks) * MGL_BLOCK_BYTES;
     for (int group = 0; group < (int)task.groups; group += most) {
         const int left = (int)task.groups - group;
         const panel_shape s = small_m > 0 ? small_m_shape_of(left, small_m) : panel_shape_of(left);
         const u32 room = (u32)(s.piece * MGL_BLOCK_BYTES);
-        const u8 *from = (const u8 *)task.tape + (u32)group * stride;
+        const u8 *from = (const u8 *)task.tape + (u32)group * stride + scales * MGL_BLOCK_BYTES;
         for (int block = 0; block < kblocks; block += s.piece, from += room) {
             const u32 bytes = (u32)(min(s.piece, kblocks - block) * MGL_BLOCK_BYTES);
             for (int first = 0; first < s.groups; first += s.per)
@@ -215,8 +216,8 @@ static __device__ __forceinline__ bool load_epoch(const machine &m, stream &t, p
         if (task.heads && own().heads[epoch % 4] == 0)
             continue;
         const bool small_n = has_small_n((int)task.groups, task.heads);
-        if (!load_task(m, t, p, task, (int)(small_n ? small_m >> 16 : small_m & 0xFFFF), alone,
-                       policy))
+        const int few = (int)(small_n ? small_m >> 16 : small_m & 0xFFFF);
+        if (!load_task(m, t, p, task, MGL_SCALED && task.scaled ? 0 : few, alone, policy))
             return false;
     }
     return true;
