@@ -358,15 +358,25 @@ START_TEST(explains_the_bytes_of_quantized_weights)
 }
 END_TEST
 
-START_TEST(gamma_scaled_products_name_the_weights)
+/* Warp teams multiply panels of quantized weights; warpgroups do not. */
+START_TEST(gamma_scaled_products_of_quantized_weights)
 {
     const char *config = scratch_file("gamma.json", "{\"schema\": \"megalith.config/1\", "
                                                     "\"second_rows\": 24, \"gamma_scaled\": 2}");
-    command_result result = command_runf("lower %s --target sm_90a:132 --config %s -o %s",
-                                         model_path("quantized/q-tales-ct-int4-g64"), config,
-                                         scratch_file("gamma.mls", ""));
-    ck_assert_int_eq(result.code, 3);
-    ck_assert_msg(strstr(result.err, "these weights are int4 group 64 bf16"), "%s", result.err);
+    command_result result = command_runf("lower %s --target sm_90a:132 --config %s",
+                                         model_path("quantized/q-tales-ct-int4-g64"), config);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.panels"));
+    ck_assert_ptr_null(strstr(result.out, "rms_linear.warpgroups"));
+    command_clear(&result);
+    config = scratch_file("groups.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 24, "
+                                         "\"gamma_scaled\": 2, \"warpgroups\": 2}");
+    result = command_runf("lower %s --target sm_90a:132 --config %s",
+                          model_path("quantized/q-tales-ct-int4-g64"), config);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(
+        strstr(result.err, ".warpgroups takes 16-bit weights, and the program's are int4"), "%s",
+        result.err);
     command_clear(&result);
 }
 END_TEST
@@ -697,7 +707,7 @@ int main(void)
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
     tcase_add_test(tests, explains_the_bytes_of_quantized_weights);
-    tcase_add_test(tests, gamma_scaled_products_name_the_weights);
+    tcase_add_test(tests, gamma_scaled_products_of_quantized_weights);
     tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);
     tcase_add_loop_test(tests, has_no_time_for_rows_without_a_list, 0, UNLISTED);
     tcase_add_test(tests, explains_for_a_device_that_has_costs);
