@@ -211,7 +211,7 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
     struct scale_cursor scales = {.group = NULL};
-    const bool expands = EXPANDED && is_nibble(code);
+    const bool expands = EXPANDED > 0 && is_nibble(code);
     struct expanded expanded;
     for (int b = run->lo; expands && b < least(run->lo + EXPAND_AHEAD, run->hi); b++)
         expand_rows(run, b, first, tile.weights, &expanded);
