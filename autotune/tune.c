@@ -73,11 +73,6 @@ static mgl_status check_dtype(const char *name, mgl_error *err)
                     "unknown dtype; supported: bf16, f16, f32, int8, int4 and fp8");
 }
 
-static bool is_scaled(const mgl_config *config)
-{
-    return mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head);
-}
-
 /* Splits the requested dtype into the code of the layers' weights and the dtype of all other
  * numbers. */
 static const char *split_dtype(const mgl_tune_request *r, mgl_weight_code *layers)
@@ -93,10 +88,11 @@ static mgl_status choose_formats(const mgl_tune_request *r, mgl_config *config, 
     mgl_weight_code layers, head = MGL_CODE_BF16;
     split_dtype(r, &layers);
     const bool any_scaled = mgl_weight_code_get(layers)->scaled;
-    if (is_scaled(config) && (any_scaled || r->head_dtype || r->group))
+    const bool has_own = mgl_synthetic_is_quantized(config);
+    if (has_own && (any_scaled || r->head_dtype || r->group))
         return mgl_fail(err, MGL_USAGE, "--dtype, --group or --head-dtype",
                         MGL_WEIGHT_FLAGS_NEED_NONE);
-    if (is_scaled(config))
+    if (has_own)
         return MGL_OK;
     mgl_status status = MGL_OK;
     if (r->head_dtype)

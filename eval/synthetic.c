@@ -321,11 +321,16 @@ const char *mgl_synthetic_print_format(mgl_weight_format format, char to[MGL_WEI
     return mgl_weight_format_print(format, to);
 }
 
+bool mgl_synthetic_is_quantized(const mgl_config *config)
+{
+    return mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head);
+}
+
 const char *mgl_synthetic_print_formats(const mgl_config *config, char to[MGL_SYNTHETIC_TEXT])
 {
     char layers[MGL_WEIGHT_FORMAT_TEXT], head[MGL_WEIGHT_FORMAT_TEXT];
     to[0] = 0;
-    if (mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head))
+    if (mgl_synthetic_is_quantized(config))
         mgl_format_into(to, MGL_SYNTHETIC_TEXT, "%s, head %s",
                         mgl_synthetic_print_format(config->layers, layers),
                         mgl_synthetic_print_format(config->head, head));
@@ -550,7 +555,7 @@ mgl_status mgl_synthetic_open(const mgl_config *config, uint64_t seed, mgl_graph
     (*out)->read = read_synthetic;
     (*out)->reader = reader;
     (*out)->close_reader = mgl_free;
-    if (mgl_weight_format_is_scaled(config->layers) || mgl_weight_format_is_scaled(config->head))
+    if (mgl_synthetic_is_quantized(config))
         status = mgl_synthetic_set_formats(*out, config->layers, config->head, err);
     if (status) {
         mgl_graph_free(*out);

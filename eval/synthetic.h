@@ -84,6 +84,8 @@ void mgl_synthetic_choose_formats(mgl_config *config, mgl_weight_format layers,
 mgl_status mgl_synthetic_parse_formats(const mgl_json *json, mgl_config *out, mgl_error *err);
 /* Prints the format of matrices: "int4 group 128 f16"; "bf16" if unscaled. Returns `to`. */
 const char *mgl_synthetic_print_format(mgl_weight_format format, char to[MGL_WEIGHT_FORMAT_TEXT]);
+/* Whether the layers or the head have a scaled format. */
+bool mgl_synthetic_is_quantized(const mgl_config *config);
 /* Prints both formats of a config: "int4 group 128 f16, head int8 row f32"; "" if unscaled. Returns
  * `to`. */
 enum { MGL_SYNTHETIC_TEXT = 2 * MGL_WEIGHT_FORMAT_TEXT + 8 };

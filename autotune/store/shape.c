@@ -80,7 +80,7 @@ static void print_family(unsigned extras, mgl_json_out *out)
 static void print_formats(const mgl_config *config, mgl_json_out *out)
 {
     char text[MGL_WEIGHT_FORMAT_TEXT];
-    if (!mgl_weight_format_is_scaled(config->layers) && !mgl_weight_format_is_scaled(config->head))
+    if (!mgl_synthetic_is_quantized(config))
         return;
     mgl_json_out_object(out, MGL_SYNTHETIC_FORMATS);
     mgl_json_out_string(out, "quant_method", MGL_SYNTHETIC_METHOD);

@@ -1,7 +1,7 @@
 /*
- * The shape of a model, as stored with a campaign: sizes, rope, biases, norms and weight formats,
- * in the form of a config.json, from which a graph with synthetic weights is made. It contains no
- * path and no folder name. Called by tune.c, tune_prior.c, gate.c, real.c and the archive code.
+ * The shape of a model, as stored with a campaign: sizes, rope, biases, norms and weight formats.
+ * The text has the form of a config.json and no paths. A graph with synthetic weights is made from
+ * it. Called by tune.c, tune_prior.c, gate.c, real.c and the archive code.
  */
 #ifndef MGL_AUTOTUNE_STORE_SHAPE_H
 #define MGL_AUTOTUNE_STORE_SHAPE_H

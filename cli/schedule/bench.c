@@ -128,7 +128,7 @@ static mgl_status read_formats(bench *b, mgl_error *err)
     const mgl_config *own = &b->config;
     bool any_scaled = false;
     const bool given = o->dtype.given || o->head_dtype.given || o->group.given;
-    b->has_own = mgl_weight_format_is_scaled(own->layers) || mgl_weight_format_is_scaled(own->head);
+    b->has_own = mgl_synthetic_is_quantized(own);
     if (b->has_own && given)
         return mgl_fail(err, MGL_USAGE, "--dtype, --group or --head-dtype",
                         MGL_WEIGHT_FLAGS_NEED_NONE);

@@ -114,7 +114,7 @@ START_TEST(a_rejected_program_is_not_opened)
 }
 END_TEST
 
-START_TEST(an_op_that_nobody_knows_is_rejected)
+START_TEST(unknown_op_is_rejected)
 {
     mgl_error err;
     mgl_vm *vm = NULL;
@@ -140,6 +140,6 @@ int main(void)
     tcase_add_test(tests, a_word_that_nobody_writes_ends_with_a_report);
     tcase_add_test(tests, a_runaway_queue_is_caught);
     tcase_add_test(tests, a_rejected_program_is_not_opened);
-    tcase_add_test(tests, an_op_that_nobody_knows_is_rejected);
+    tcase_add_test(tests, unknown_op_is_rejected);
     return fixture_main("cpu broken", tests);
 }

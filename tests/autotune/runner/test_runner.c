@@ -128,7 +128,7 @@ START_TEST(memory_is_limited)
 }
 END_TEST
 
-START_TEST(a_fault_that_nobody_knows_is_rejected)
+START_TEST(unknown_fault_is_rejected)
 {
     options.fault = "typo";
     ck_assert_int_eq(mgl_runner_device_open(&options, &runner, &err), MGL_USAGE);
@@ -441,7 +441,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tests, a_fault_is_the_verdict_and_the_next_check_passes, 0, FAULTS);
     tcase_add_test(tests, a_hang_is_ended);
     tcase_add_test(tests, memory_is_limited);
-    tcase_add_test(tests, a_fault_that_nobody_knows_is_rejected);
+    tcase_add_test(tests, unknown_fault_is_rejected);
     tcase_add_test(tests, workers_that_die_are_replaced);
     tcase_add_test(tests, a_kill_from_outside_is_no_verdict);
     tcase_add_test(tests, a_kill_from_outside_spares_the_pairs);

@@ -91,7 +91,7 @@ START_TEST(default_path_without_a_state_folder_is_below_home)
 }
 END_TEST
 
-START_TEST(default_path_of_nobody_is_rejected)
+START_TEST(default_path_without_home_is_rejected)
 {
     mgl_text path = {0};
     setenv("XDG_STATE_HOME", "relative", 1);
@@ -140,7 +140,7 @@ START_TEST(missing_store_is_not_made_to_be_read)
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_rejected)
+START_TEST(folders_and_pipes_are_rejected)
 {
     ck_assert_int_eq(try_open("", true), MGL_USAGE);
     ck_assert_int_eq(try_open(store_path("folder/"), true), MGL_BAD_INPUT);
@@ -673,11 +673,11 @@ int main(void)
     const TTest *const tests[] = {
         default_path_is_the_state_folder,
         default_path_without_a_state_folder_is_below_home,
-        default_path_of_nobody_is_rejected,
+        default_path_without_home_is_rejected,
         folder_and_files_are_private,
         odd_names_are_files,
         missing_store_is_not_made_to_be_read,
-        what_is_no_file_is_rejected,
+        folders_and_pipes_are_rejected,
         network_file_systems_are_rejected,
         local_file_systems_are_not_rejected,
         text_is_no_store,
