@@ -276,9 +276,9 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
     measure_queues(program, d);
 }
 
-/* Whether a product splits its input into two parts. */
-static bool is_parted(const mgl_program *program, const mgl_task *task, const mgl_region *x)
+bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task)
 {
+    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     return weights_of(program, task) != MGL_CODE_F32 &&
            mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT &&
            (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
@@ -308,9 +308,8 @@ static void measure_task(const mgl_program *program, const mgl_task *task,
     int64_t *d = dimensions->of;
     if (mgl_op_get(task->op)->layout == MGL_LAYOUT_NONE)
         return;
-    const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
     measure_input(program, format_of(program, task), bounded(mgl_task_inputs(program, task)), d);
-    d[MGL_DIMENSION_PARTS] = is_parted(program, task, x) ? 2 : 1;
+    d[MGL_DIMENSION_PARTS] = mgl_product_is_parted(program, task) ? 2 : 1;
     d[MGL_DIMENSION_MERGES] = task->op == MGL_OP_MERGE_ADD;
 }
 

@@ -67,6 +67,9 @@ typedef struct mgl_dimensions {
     int64_t of[MGL_DIMENSION_COUNT];
 } mgl_dimensions;
 
+/* Whether a product splits its input into two parts, because 16 bits do not hold it. */
+bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task);
+
 /* Sets the dimensions of a program, with 0 for those of a task. */
 void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out);
 

@@ -1,6 +1,6 @@
 /*
- * Emulates the collective operations of a warp: votes, shuffles, reductions, mma.m16n8k16, and a
- * warp's part of wgmma.m64nNk16.
+ * Emulates the collective operations of a warp: votes, shuffles, reductions, mma.m16n8k16,
+ * mma.m16n8k32, and a warp's part of wgmma.m64nNk16.
  */
 #include <string.h>
 
@@ -63,6 +63,30 @@ static void multiply(emu_warp *warp, bool bf16)
     }
     for (int i = 0; i < M * N; i++)
         warp->lanes[i / 4].d[i % 4] = *element_of(d, i / 4, i % 4);
+}
+
+enum { BYTES_K = 32 };
+
+/* mma.m16n8k32 of signed bytes. Of A, lane 4 g + t has four columns from 4 t and from 4 t + 16 on,
+ * of rows g and g + 8; of B, the same k in column g; D is as above. */
+static void multiply_bytes(emu_warp *warp)
+{
+    int8_t a[M][BYTES_K], b[N][BYTES_K];
+    for (int lane = 0; lane < EMU_LANES; lane++) {
+        const emu_lane *l = &warp->lanes[lane];
+        for (int i = 0; i < 4; i++)
+            memcpy(&a[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], &l->a[i], sizeof l->a[i]);
+        for (int i = 0; i < 2; i++)
+            memcpy(&b[lane / 4][lane % 4 * 4 + i * 16], &l->b[i], sizeof l->b[i]);
+    }
+    for (int i = 0; i < M * N; i++) {
+        const int lane = i / 4, row = lane / 4 + i % 4 / 2 * 8, column = lane % 4 * 2 + i % 2;
+        int32_t sum;
+        memcpy(&sum, &warp->lanes[lane].d[i % 4], sizeof sum);
+        for (int k = 0; k < BYTES_K; k++)
+            sum += a[row][k] * b[column][k];
+        memcpy(&warp->lanes[lane].d[i % 4], &sum, sizeof sum);
+    }
 }
 
 /* ---- wgmma ------------------------------------------------------------------------------------
@@ -193,14 +217,16 @@ static emu_meeting kind_of(const emu_warp *warp)
 void emu_conclude(emu_warp *warp)
 {
     emu_meeting kind = kind_of(warp);
-    bool whole =
-        kind == EMU_SHUFFLE || kind == EMU_MMA_BF16 || kind == EMU_MMA_F16 || kind == EMU_WARPGROUP;
+    const bool whole = kind == EMU_SHUFFLE || kind == EMU_MMA_BF16 || kind == EMU_MMA_F16 ||
+                       kind == EMU_MMA_S8 || kind == EMU_WARPGROUP;
     if (whole && warp->live < EMU_LANES)
         emu_problem("a shuffle or an mma of a warp that has lost lanes");
     else if (kind == EMU_SHUFFLE)
         shuffle(warp);
     else if (kind == EMU_WARPGROUP)
         multiply_warpgroup(warp);
+    else if (kind == EMU_MMA_S8)
+        multiply_bytes(warp);
     else if (whole)
         multiply(warp, kind == EMU_MMA_BF16);
     else

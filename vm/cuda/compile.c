@@ -76,13 +76,14 @@ static void define_formats(mgl_cuda_recipe *o, const mgl_program *program)
     mgl_weight_format formats[MGL_CUDA_FORMATS];
     const int count = mgl_cuda_formats(program, formats);
     define(o, "SCALED", (uint32_t)count);
+    define(o, "INPUTS", mgl_cuda_inputs(program, 0));
     for (int i = 0; i < count && i < MGL_CUDA_FORMATS; i++) {
-        char name[16], value[32];
+        char name[16], value[40];
         const mgl_weight_format *f = &formats[i];
         snprintf(name, sizeof name, "MGL_FORMAT_%d", (uint8_t)(i + 1));
-        snprintf(value, sizeof value, "%d,%d,%d,%d,%d,%d", (uint8_t)f->code, (uint8_t)f->scales,
+        snprintf(value, sizeof value, "%d,%d,%d,%d,%d,%d,%u", (uint8_t)f->code, (uint8_t)f->scales,
                  (uint16_t)f->group, f->group_rows != 1, f->zeros,
-                 mgl_weight_format_has_factors(*f));
+                 mgl_weight_format_has_factors(*f), (uint8_t)mgl_cuda_inputs(program, i + 1));
         add(o, "-D%s=%s", name, value);
     }
 }

@@ -121,6 +121,24 @@ int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task)
     return mgl_weight_format_is_scaled(own) ? 1 + index_of(own, formats, count) : 0;
 }
 
+uint32_t mgl_cuda_inputs(const mgl_program *program, int number)
+{
+    const mgl_geometry *m = &program->geometry;
+    uint32_t inputs = program->second ? mgl_cuda_inputs(program->second, number) : 0;
+    for (int i = 0; i < program->task_count; i++) {
+        const mgl_task *task = &program->tasks[i];
+        if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT ||
+            mgl_cuda_format_of(program, task) != number)
+            continue;
+        const int64_t columns = mgl_task_inputs(program, task);
+        const int width = columns == m->hidden                         ? 0
+                          : columns == (int64_t)m->heads * m->head_dim ? 1
+                                                                       : 2;
+        inputs |= UINT32_C(1) << MGL_CUDA_INPUT(width, mgl_product_is_parted(program, task));
+    }
+    return inputs;
+}
+
 bool mgl_cuda_has_norms(const mgl_program *program)
 {
     return any_extra(program, true);

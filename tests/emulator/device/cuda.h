@@ -102,6 +102,15 @@ static inline unsigned __float2uint_rz(float value)
     return value >= 0x1p32f ? ~0u : value >= 1.0f ? (unsigned)value : 0;
 }
 
+/* Rounds to nearest, ties to even; saturates; NaN gives 0. */
+static inline int __float2int_rn(float value)
+{
+    return value >= 0x1p31f    ? 0x7FFFFFFF
+           : value <= -0x1p31f ? -0x7FFFFFFF - 1
+           : value == value    ? (int)__builtin_rintf(value)
+                               : 0;
+}
+
 static inline float __uint_as_float(unsigned bits)
 {
     return emu_bits<float>(bits);

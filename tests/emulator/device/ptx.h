@@ -483,4 +483,38 @@ static inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(
     emu_multiply(EMU_MMA_F16, d0, d1, d2, d3, {a0, a1, a2, a3}, {b0, b1}, {c0, c1, c2, c3});
 }
 
+/* The sums are integers: their bits are in the floats of emu_mma. */
+static inline void ptx_mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32(
+    int &d0, int &d1, int &d2, int &d3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+    unsigned b0, unsigned b1, int c0, int c1, int c2, int c3)
+{
+    float d[4];
+    emu_multiply(EMU_MMA_S8, d[0], d[1], d[2], d[3], {a0, a1, a2, a3}, {b0, b1},
+                 {__int_as_float(c0), __int_as_float(c1), __int_as_float(c2), __int_as_float(c3)});
+    d0 = __float_as_int(d[0]);
+    d1 = __float_as_int(d[1]);
+    d2 = __float_as_int(d[2]);
+    d3 = __float_as_int(d[3]);
+}
+
+/* Bit i of the result is bit 4 a + 2 b + c of the table, for bits i of a, b and c. */
+static inline void ptx_lop3_b32(unsigned &to, unsigned a, unsigned b, unsigned c, int table)
+{
+    to = 0;
+    for (int i = 0; i < 8; i++)
+        if (table >> i & 1)
+            to |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+}
+
+/* The bits of an e4m3 number, shifted, are an f16 number that is 2^8 times smaller. */
+static inline float emu_e4m3_of(unsigned bits)
+{
+    return emu_f16_to_f32((uint16_t)((bits & 0x80) << 8 | (bits & 0x7F) << 7)) * 256.0f;
+}
+
+static inline void ptx_cvt_rn_f16x2_e4m3x2(unsigned &to, unsigned short from)
+{
+    ptx_cvt_rn_f16x2_f32(to, emu_e4m3_of(from >> 8), emu_e4m3_of(from & 0xFFu));
+}
+
 #endif

@@ -37,6 +37,16 @@ bench-8b           120 llama-8b 1 0
 bench-8b-8k        120 llama-8b 1 8192
 bench-8b-32k       120 llama-8b 1 32768
 bench-smollm2       60 smollm2-135m 1 0"
+#     part             limit shape dtypes head and further flags
+quantized="quantized-1b        120 llama-1b int8,int4,fp8 int8
+quantized-1b-head   120 llama-1b bf16,int8,int4,fp8 bf16
+quantized-1b-32      60 llama-1b int4 int8 --group 32
+quantized-3b        120 llama-3b int8,int4,fp8 int8
+quantized-3b-head   120 llama-3b bf16,int8,int4,fp8 bf16
+quantized-3b-32      60 llama-3b int4 int8 --group 32
+quantized-8b        120 llama-8b int8,int4,fp8 int8
+quantized-8b-head   120 llama-8b bf16,int8,int4,fp8 bf16
+quantized-8b-32      60 llama-8b int4 int8 --group 32"
 others="kernels           240
 cp-async           120
 curves             400
@@ -63,7 +73,7 @@ statistics         420
 search            2400
 shapes            2400"
 if [ $# -lt 3 ]; then
-    printf '%s\n%s\n' "$others" "$rows"
+    printf '%s\n%s\n%s\n' "$others" "$rows" "$quantized"
     exit 1
 fi
 commit=$1 bin=$(cd "$2" && pwd) folder=$3
@@ -84,7 +94,7 @@ checkpoints=$bin/models # of the bundle
 [ -d "$checkpoints" ] || checkpoints=$here/../../models
 
 limit_of() {
-    printf '%s\n%s\n' "$others" "$rows" | awk -v part="$1" '$1 == part { print $2 }'
+    printf '%s\n%s\n%s\n' "$others" "$rows" "$quantized" | awk -v part="$1" '$1 == part { print $2 }'
 }
 
 # record PART PROGRAM ARGUMENT...
@@ -111,10 +121,15 @@ write_1b() {
 warm() {
     {
         echo "$rows" | awk '{ print $3 ":" $4 ":" $5 }'
+        echo "$quantized" | awk '{
+            count = split($4, dtypes, ",")
+            for (i = 1; i <= count; i++)
+                print "--capacity 4096 --dtype " dtypes[i] " --head-dtype " $5, $6, $7, $3 ":1:0"
+        }'
         for hidden in 512 1024 4096; do echo "llama-1b:1:0:$hidden"; done
         for context in 1024 4096 16384 65536; do echo "llama-1b:1:$context"; done
         for batch in 2 4 16; do echo "llama-1b:$batch:0"; done
-    } | timeout "$(limit_of kernels)" xargs -n 1 -P "$(nproc)" "$tools/warm_kernels" $config &&
+    } | timeout "$(limit_of kernels)" xargs -L 1 -P "$(nproc)" "$tools/warm_kernels" $config &&
         "$tools/warm_kernels" $config --arch compute_80 llama-1b:1:0 &&
         "$tools/warm_kernels" $config --trace llama-1b:1:0
 }
@@ -134,6 +149,14 @@ bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
 bench_capacity() { # bench_capacity PART SHAPE CAPACITY CONTEXTS: caches with more room than the row fills
     record "$1" "$megalith" bench --no-tuned --no-record --shape "$2" --capacity "$3" --context "$4" \
         --samples "${SAMPLES:-21}" $config --json
+}
+
+# Weights of several formats, in a cache of 4,096 positions of which none is filled.
+bench_formats() { # bench_formats PART SHAPE DTYPES HEAD FLAG...
+    row=$1 shape=$2 dtypes=$3 head=$4
+    shift 4
+    record "$row" "$megalith" bench --no-tuned --no-record --shape "$shape" --capacity 4096 --dtype "$dtypes" \
+        --head-dtype "$head" --samples "${SAMPLES:-21}" $config --json "$@"
 }
 
 # A result a proposer: search-evolve, search-surrogate.
@@ -215,13 +238,17 @@ run_part() {
     shapes) record shapes "$tools/show_shapes" "${BOX:-540}" --commit "$commit" \
         --store "$stores/shapes.db" \
         ${ONLY:+--only "$ONLY"} ;;
+    quantized-*)
+        # shellcheck disable=SC2046
+        bench_formats "$1" $(echo "$quantized" | awk -v part="$1" '$1 == part { $1 = $2 = ""; print }')
+        ;;
     cp-async) bench_row "$1" llama-1b 1 0 --also compute_80 ;;
     *) bench_row "$1" $(echo "$rows" | awk -v part="$1" '$1 == part { print $3, $4, $5 }') ;;
     esac
 }
 
 named=$#
-[ $named -gt 0 ] || set -- $(printf '%s\n%s\n' "$others" "$rows" | awk '{ print $1 }')
+[ $named -gt 0 ] || set -- $(printf '%s\n%s\n%s\n' "$others" "$rows" "$quantized" | awk '{ print $1 }')
 failed=0
 for part in "$@"; do
     if [ -z "$(limit_of "$part")" ]; then

@@ -3,7 +3,8 @@
  * GPU do not wait for the compiler. Runs without a device, or on the GPU's host with all
  * processors.
  *
- *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--config F] [--trace]
+ *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--capacity 0] [--dtype bf16]
+ *                  [--group 0] [--head-dtype bf16] [--config F] [--trace]
  *                  SHAPE:BATCH:CONTEXT[:HIDDEN]...
  *     printf '%s\n' llama-1b:1:0 llama-1b:1:8192 | xargs -n 1 -P 16 warm_kernels
  */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "eval/synthetic.h"
+#include "eval/weight_flags.h"
 #include "schedule/schedule.h"
 #include "validator/validator.h"
 #include "vm/cuda/cuda.h"
@@ -19,7 +21,10 @@
 struct options {
     const char *arch, *config; /* config NULL: the default */
     int queues, tokens;
-    unsigned extras; /* MGL_CUDA_... */
+    int capacity;               /* positions of the cache; 0: those of the row */
+    mgl_weight_code code, head; /* of the layers' weights, and of the head */
+    int group;                  /* columns that share a scale; 0: the default of the code */
+    unsigned extras;            /* MGL_CUDA_... */
 };
 
 /* A row of the benchmark. */
@@ -64,14 +69,19 @@ static mgl_status lower(const struct options *o, const struct row *row, mgl_prog
     mgl_graph *graph = NULL;
     mgl_target target;
     mgl_schedule_config knobs;
-    mgl_lower_options options = {
-        .dtype = MGL_BF16, .capacity = row->context + o->tokens + 1, .sequences = row->batch};
+    mgl_lower_options options = {.dtype = MGL_BF16,
+                                 .capacity =
+                                     o->capacity ? o->capacity : row->context + o->tokens + 1,
+                                 .sequences = row->batch};
     char name[32];
     snprintf(name, sizeof name, "sm_90a:%d", o->queues);
     mgl_schedule_config_default(&knobs);
     mgl_status status = mgl_synthetic_find_shape(row->shape, &config, err);
     if (!status && row->hidden > 0)
         status = mgl_synthetic_widen(&config, row->hidden, err);
+    if (!status)
+        mgl_synthetic_choose_formats(&config, mgl_weight_flag_format(o->code, o->group),
+                                     mgl_weight_flag_format(o->head, o->group));
     if (!status && o->config)
         status = mgl_schedule_config_read(o->config, &knobs, err);
     if (!status)
@@ -104,9 +114,18 @@ static mgl_status warm(const struct options *o, const char *text, mgl_error *err
     return status;
 }
 
+static bool read_code(const char *name, mgl_weight_code *out)
+{
+    return mgl_weight_flag_find(name, strlen(name), out);
+}
+
 int main(int argc, char **argv)
 {
-    struct options o = {.arch = "sm_90a", .queues = 132, .tokens = 32};
+    struct options o = {.arch = "sm_90a",
+                        .queues = 132,
+                        .tokens = 32,
+                        .code = MGL_CODE_BF16,
+                        .head = MGL_CODE_BF16};
     mgl_error err = {0};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
@@ -117,6 +136,14 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[i], "--queues") && (o.queues = atoi(value)) > 0)
             i++;
         else if (!strcmp(argv[i], "--tokens") && (o.tokens = atoi(value)) > 0)
+            i++;
+        else if (!strcmp(argv[i], "--capacity") && (o.capacity = atoi(value)) > 0)
+            i++;
+        else if (!strcmp(argv[i], "--dtype") && read_code(value, &o.code))
+            i++;
+        else if (!strcmp(argv[i], "--group") && (o.group = atoi(value)) > 0)
+            i++;
+        else if (!strcmp(argv[i], "--head-dtype") && read_code(value, &o.head))
             i++;
         else if (!strcmp(argv[i], "--trace"))
             o.extras = MGL_CUDA_TRACE;

@@ -27,6 +27,9 @@ typedef unsigned long long u64;
 #define MGL_BULK_COPY 0
 #endif
 
+/* Whether an instruction converts e4m3 numbers. */
+enum { CONVERTS_E4M3 = __CUDA_ARCH__ >= 890 };
+
 /* delay.cuh: random delays in accesses that other warps see, for tests. */
 static __device__ void delay();
 
@@ -542,6 +545,35 @@ static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u3
             "{%8, %9}, {%0, %1, %2, %3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+/* Converts two e4m3 numbers to f16, exactly. Only for CONVERTS_E4M3. */
+static __device__ __forceinline__ u32 f16_of_e4m3(u16 pair)
+{
+    u32 word = 0;
+#if __CUDA_ARCH__ >= 890
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(word) : "h"(pair));
+#endif
+    return word;
+}
+
+/* (bits & mask) ^ flip, as one instruction also if both are constants. */
+static __device__ __forceinline__ u32 masked_flipped(u32 bits, u32 mask, u32 flip)
+{
+    u32 word;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(word) : "r"(bits), "r"(mask), "r"(flip));
+    return word;
+}
+
+/* d = a b on tensor cores, 16 x 32 by 32 x 8, of signed 8-bit integers with exact 32-bit sums. The
+ * PTX ISA shows the lane layout at mma.m16n8k32. */
+static __device__ __forceinline__ void multiply_integers(int *d, uint4 a, uint2 b)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%10, %11, %12, %13};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y), "r"(0), "r"(0), "r"(0),
+          "r"(0));
 }
 
 /* ---- warpgroups ---- */

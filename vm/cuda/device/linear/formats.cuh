@@ -5,12 +5,19 @@
  * defines MGL_FORMAT_n as the template arguments of scaled_weights.
  *
  * A block has 64 bytes of each row: 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes
- * of each part. decode() converts these codes to four words of f16, exactly for all codes. The
- * words have the order of a block of 16-bit weights, so each part takes one MMA with f16
- * activations. An integer code u needs only a mask or a byte permutation: the low bits of an f16
- * number with an exponent of 0 are the subnormal number u 2^-24. Zero points are subtracted once
- * for each group: sum((u - zero) x) = sum(u x) - zero sum(x). The scale of a group multiplies the
- * f32 sum of the group.
+ * of each part. A task multiplies them in one of two ways:
+ *
+ *   16-bit activations, or e4m3 codes: decode() converts the codes to four words of f16, exactly
+ * for all codes. The words have the order of a block of 16-bit weights, so each part takes one MMA
+ *   with f16 activations. An integer code u needs only a mask or a byte permutation: the low bits
+ * of an f16 number with an exponent of 0 are the subnormal number u 2^-24.
+ *
+ *   Integer codes and f32 activations: integers() makes signed bytes of the codes, and each two
+ *   parts take one MMA of 8-bit integers with four digits of each activation
+ *   (linear/scaled_input.cuh). Sums of integers are exact in any order.
+ *
+ * Zero points are subtracted once for each group: sum((u - zero) x) = sum(u x) - zero sum(x). The
+ * scale of a group multiplies the sum of the group in f32.
  */
 #ifndef MGL_DEVICE_LINEAR_FORMATS_CUH
 #define MGL_DEVICE_LINEAR_FORMATS_CUH
@@ -28,11 +35,22 @@ struct group_scale {
     float scale, zero;
 };
 
+/* Whether tasks have an input of COLUMNS columns, with low parts (`low`) or without. `inputs`: a
+ * set of mgl_cuda_input. */
+static __device__ __forceinline__ constexpr bool has_input(unsigned inputs, int columns, bool low)
+{
+    return inputs >> MGL_CUDA_INPUT(columns == MGL_HIDDEN     ? 0
+                                    : columns == MGL_ATTENDED ? 1
+                                                              : 2,
+                                    low) &
+           1;
+}
+
 /* CODE: code of the weights. SCALES: dtype of the scales. GROUP: columns that share a scale; 0: all
  * columns. SHARED: 1: all rows of a row group share a scale. ZEROS: 1: each scale has a zero point.
  * FACTORS: 1: the scales are row factors: the epilogue multiplies by them, and the tape has no
- * scales. */
-template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS>
+ * scales. USED: the inputs of tasks with this format (has_input). */
+template <int CODE, int SCALES, int GROUP, int SHARED, int ZEROS, int FACTORS, int USED>
 struct scaled_weights {
     static_assert(CODE == CODE_INT8 || CODE == CODE_INT4 || CODE == CODE_UINT4 || CODE == CODE_E4M3,
                   "decode() does not support it");
@@ -52,7 +70,14 @@ struct scaled_weights {
         HAS_FACTORS = FACTORS,
         SCALE_ROWS = SHARED ? 1 : MGL_ROW_GROUP,
         HAS_MINIMUMS = CODE == CODE_UINT4, /* each scale has a minimum, of the same dtype */
-        HAS_OFFSET = CODE != CODE_E4M3     /* codes are integers with a zero point or a minimum */
+        HAS_OFFSET = CODE != CODE_E4M3,    /* codes are integers with a zero point or a minimum */
+        INTEGERS = HAS_OFFSET,
+        INPUTS = USED,
+        MIDDLE = FOUR_BITS ? 8 : 128, /* the code whose integer is 0 */
+        STEP = FOUR_BITS ? 16 : 1,    /* from the integer of a code to that of the next code */
+        /* the sums of the activations of groups are needed beside the products of integers */
+        HAS_ONES = ZEROS || HAS_MINIMUMS,
+        PAIR_UNITS = 2 * SPLIT /* units of two parts */
     };
 
     /* Blocks of a row. */
@@ -98,13 +123,14 @@ struct scaled_weights {
     /* The number of a code is this factor times the result of decode(). */
     static __device__ __forceinline__ constexpr float decoded_factor()
     {
-        return CODE == CODE_E4M3 ? 256.0f : 16777216.0f;
+        return CODE != CODE_E4M3 ? 16777216.0f : CONVERTS_E4M3 ? 1.0f : 256.0f;
     }
 
     /* The words of part `part` of a lane's 16 bytes: columns 0 and 1, 2 and 3, 4 and 5, 6 and 7 of
      * its quarter, as f16. An integer u becomes u 2^-24; in the second and the fourth word of 4-bit
-     * codes, it becomes u 2^-20. The bits of an e4m3 number, shifted, are an f16 number that is 2^8
-     * times smaller; this also holds for subnormal numbers. */
+     * codes, it becomes u 2^-20. Without an instruction that converts e4m3 numbers: the bits of an
+     * e4m3 number, shifted, are an f16 number that is 2^8 times smaller; this also holds for
+     * subnormal numbers. */
     static __device__ __forceinline__ uint4 decode(uint4 raw, int part)
     {
         u32 words[4];
@@ -120,6 +146,8 @@ struct scaled_weights {
                 const u32 pair = bits[i / 2];
                 if (CODE == CODE_INT8) {
                     words[i] = __byte_perm(pair, 0, i % 2 ? 0x4342 : 0x4140);
+                } else if (CONVERTS_E4M3) {
+                    words[i] = f16_of_e4m3((u16)(i % 2 ? pair >> 16 : pair));
                 } else {
                     const u32 high = __byte_perm(pair, 0, i % 2 ? 0x3424 : 0x1404);
                     words[i] = (high & 0x80008000u) | (high >> 1 & 0x3F803F80u);
@@ -127,6 +155,43 @@ struct scaled_weights {
             }
         }
         return make_uint4(words[0], words[1], words[2], words[3]);
+    }
+
+    /* The integers of parts 2 pair and 2 pair + 1 of a lane's 16 bytes, as the A operand of
+     * multiply_integers(): STEP (code - MIDDLE). Rows 0 to 7 of the operand are the first part,
+     * rows 8 to 15 the second part. The columns of a quarter of a part: 0 to 3, then 4 to 7 for
+     * 8-bit codes; 0, 4, 1, 5, then 2, 6, 3, 7 for 4-bit codes (digits_chunk). */
+    static __device__ __forceinline__ uint4 integers(uint4 raw, int pair)
+    {
+        if (FOUR_BITS) {
+            const u32 first = pair ? raw.z : raw.x, second = pair ? raw.w : raw.y;
+            return make_uint4(masked_flipped(first << 4, 0xF0F0F0F0u, 0x80808080u),
+                              masked_flipped(second << 4, 0xF0F0F0F0u, 0x80808080u),
+                              masked_flipped(first, 0xF0F0F0F0u, 0x80808080u),
+                              masked_flipped(second, 0xF0F0F0F0u, 0x80808080u));
+        }
+        return make_uint4(raw.x ^ 0x80808080u, raw.z ^ 0x80808080u, raw.y ^ 0x80808080u,
+                          raw.w ^ 0x80808080u);
+    }
+
+    /* Adds the products of a group of integers to `total`, for one digit of the activations. `sum`:
+     * the sum of the group. `ones`: the sum of its activations, if HAS_ONES. The result is STEP
+     * times too large. */
+    static __device__ __forceinline__ float add_integers(float total, group_scale of, int sum,
+                                                         int ones)
+    {
+        if (HAS_MINIMUMS)
+            return fmaf(of.zero, (float)(STEP * ones),
+                        fmaf(of.scale, (float)(sum + STEP * MIDDLE * ones), total));
+        if (STORED_ZEROS)
+            sum -= STEP * ((int)of.zero - MIDDLE) * ones;
+        return ON_TAPE ? fmaf(of.scale, (float)sum, total) : (float)sum;
+    }
+
+    /* The factor of the sums of digit `digit`. */
+    static __device__ __forceinline__ float digit_factor(int digit)
+    {
+        return __uint_as_float((127 + 8 * digit - (FOUR_BITS ? 4 : 0)) << 23);
     }
 
     /* The words of a part whose codes are all 1. */

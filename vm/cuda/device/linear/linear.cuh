@@ -46,6 +46,17 @@ static __device__ __forceinline__ int product_path_of(const machine &m)
     return GENERAL_PATH && (!SKINNY_PATH || !in.skinny) ? GENERAL_PRODUCT : SKINNY_PRODUCT;
 }
 
+/* Whether tasks have unscaled weights and an input of as many blocks as `columns` columns. */
+static __device__ __forceinline__ constexpr bool has_unscaled(int columns)
+{
+    const int widths[] = {MGL_HIDDEN, MGL_ATTENDED, MGL_FFN};
+    bool has = !MGL_SCALED;
+    for (int i = 0; i < 3; i++)
+        has |= blocks_of(widths[i]) == blocks_of(columns) &&
+               (has_input(MGL_INPUTS, widths[i], false) || has_input(MGL_INPUTS, widths[i], true));
+    return has;
+}
+
 /* Computes a product of at least one row with its kernel variant. */
 static __device__ __forceinline__ void multiply(machine &m, const input &in, int way)
 {
@@ -67,11 +78,14 @@ static __device__ __forceinline__ void multiply(machine &m, const input &in, int
         consume_scaled_skinny(m, in);
 #endif
     } else if (in.kblocks == HIDDEN) {
-        consume_skinny<HIDDEN>(m, in);
+        if constexpr (has_unscaled(MGL_HIDDEN))
+            consume_skinny<HIDDEN>(m, in);
     } else if (ATTENDED != HIDDEN && in.kblocks == ATTENDED) {
-        consume_skinny<ATTENDED>(m, in);
+        if constexpr (has_unscaled(MGL_ATTENDED))
+            consume_skinny<ATTENDED>(m, in);
     } else if (FFN != HIDDEN && FFN != ATTENDED) {
-        consume_skinny<FFN>(m, in);
+        if constexpr (has_unscaled(MGL_FFN))
+            consume_skinny<FFN>(m, in);
     }
 }
 

@@ -4,7 +4,7 @@
  * add the units of a group. Then the zero point or minimum of the group is applied, and its scale
  * multiplies the sum. If a group extends over the runs of several warps, each warp adds and scales
  * its own units of the group. The sums and their order are those of the skinny variant
- * (linear/scaled_skinny.cuh).
+ * (linear/scaled_skinny.cuh). Sums of integers are those of one digit; the digits are added last.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
 #define MGL_DEVICE_LINEAR_SCALED_CUH
@@ -54,13 +54,13 @@ static __device__ __forceinline__ void store_scaled(const machine &m, const inpu
 
 /* The B operand of part `part` of this lane's row: from the activation buffer at x, or converted
  * from the input. `first`: the first part of this warp's run. */
-template <bool BUFFERED>
+template <class F, bool BUFFERED>
 static __device__ __forceinline__ uint2 activations_of(const machine &m, const uint2 *x, int row,
                                                        const column &mine, int first, int part)
 {
     if (BUFFERED)
         return x[part * PART_CHUNKS * 2];
-    const chunk c = direct_scaled_chunk(m, row, (first + part) * PART_CHUNKS + (m.lane & 3));
+    const chunk c = direct_scaled_chunk<F>(m, row, (first + part) * PART_CHUNKS + (m.lane & 3));
     const uint4 words = mine.low ? c.low : c.high;
     return mine.odd ? make_uint2(words.z, words.w) : make_uint2(words.x, words.y);
 }
@@ -143,7 +143,7 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
 #pragma unroll
                 for (int n = 0; n < N; n++)
                     if (n == 0 || n * mma_rows(in.low) < in.count) {
-                        const uint2 whole = activations_of<BUFFERED>(
+                        const uint2 whole = activations_of<F, BUFFERED>(
                             m, x[n], line[n], mine, first * F::PARTS, i * F::PARTS + part);
                         const uint2 b = F::in_unit(whole, unit, m.lane);
                         multiply_add<DTYPE_F16>(s[n].group, w.x, w.y, w.z, w.w, b.x, b.y);
@@ -160,6 +160,106 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
         for (int n = 0; n < N; n++)
             if (n * mma_rows(in.low) < in.count)
                 store_scaled<F>(m, in, s[n].total, n * mma_rows(in.low), to);
+        write_psum(m, g, each, g + 1 == seg.groups);
+    }
+    return m;
+}
+
+/* The digits of pair `pair` of this lane's column of row `row`: from the activation buffer at x, or
+ * converted from the input. `first`: the first part of this warp's run. */
+template <class F, bool BUFFERED>
+static __device__ __forceinline__ uint2 digits_at(const machine &m, const uint2 *x, int row,
+                                                  int first, int pair)
+{
+    if (BUFFERED)
+        return x[pair * PAIR_WORDS];
+    const digit_column mine = digit_column_of(m.lane);
+    const int part = first + 2 * pair + mine.second;
+    const chunk c = direct_scaled_chunk<F>(m, row, part * PART_CHUNKS + (m.lane & 3));
+    const uint4 words = mine.digit >= 2 ? c.high : c.low;
+    return mine.digit & 1 ? make_uint2(words.x, words.y) : make_uint2(words.z, words.w);
+}
+
+/* The sums of one digit of a row of activations for a row group. */
+struct integer_sums {
+    int group, ones; /* of the current group, and of its activations */
+    float total;     /* of the finished groups, with their scales */
+};
+
+template <class F, int N>
+static __device__ __forceinline__ void end_integers(integer_sums *s, const group_scale &of)
+{
+#pragma unroll
+    for (int n = 0; n < N; n++)
+        s[n] = {0, 0, F::add_integers(s[n].total, of, s[n].group, s[n].ones)};
+}
+
+/* sum_scaled for integer codes and digits of up to N rows. */
+template <class F, int N, bool BUFFERED>
+NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
+{
+    const input in = own().in[m.instruction];
+    const int rows = psum_rows(in.count), each = psum_groups(in.count), row = m.lane >> 2;
+    const int scale_blocks = F::scale_blocks(seg.columns), scale_groups = F::groups(seg.columns);
+    const mgl_tape_order p = mgl_tape_order_of(seg.kblocks, MGL_WARPS);
+    const uint4 one = make_uint4(0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u);
+    int blocks, first = run_of(seg.kblocks, m.warp, &blocks);
+    const uint2 *x =
+        (const uint2 *)(activation_buffer() +
+                        (digit_column_of(m.lane).digit < 2 ? in.count : 0) * in.row_bytes) +
+        digit_place(m.lane, first * F::PARTS);
+    for (int g = 0; g < seg.groups; g++) {
+        const u32 scales = seg.block + g * (scale_blocks + seg.kblocks);
+        const u32 codes = scales + scale_blocks;
+        integer_sums s[N] = {};
+        group_scale of = F::default_scale();
+        int group = -1;
+        for (int i = 0; i < blocks; i++) {
+            const u32 block = codes + mgl_tape_place(p, m.warp, i);
+            /* the pages of the scales are freed only after the row group */
+            ring_done(m, m.base + (F::ON_TAPE ? scales : block) / PAGE_BLOCKS);
+            ring_wait(m, m.base + block / PAGE_BLOCKS + 1);
+            const uint4 raw = load_block(ring_spot(m, block), m.lane);
+#pragma unroll
+            for (int pair = 0; pair < F::PARTS / 2; pair++) {
+                int sums[N][F::PAIR_UNITS], ones[N][F::PAIR_UNITS] = {};
+#pragma unroll
+                for (int n = 0; n < N; n++) {
+                    const int line = min(n, in.count - 1);
+                    const uint2 b = digits_at<F, BUFFERED>(
+                        m, (const uint2 *)((const u8 *)x + line * in.row_bytes), line,
+                        first * F::PARTS, i * F::PARTS / 2 + pair);
+                    multiply_pair<F>(F::integers(raw, pair), b, m.lane, sums[n]);
+                    if (F::HAS_ONES)
+                        multiply_pair<F>(one, b, m.lane, ones[n]);
+                }
+#pragma unroll
+                for (int unit = 0; unit < F::PAIR_UNITS; unit++) {
+                    const int number = (first + i) * F::UNITS + pair * F::PAIR_UNITS + unit;
+                    const int here = F::ON_TAPE ? min(F::group_of(number), scale_groups - 1) : 0;
+                    if (F::ON_TAPE && here != group) {
+                        if (group >= 0)
+                            end_integers<F, N>(s, of);
+                        group = here;
+                        of = read_scale<F>(m, scales, scale_groups, group, row);
+                    }
+#pragma unroll
+                    for (int n = 0; n < N; n++) {
+                        s[n].group += sums[n][unit];
+                        s[n].ones += ones[n][unit];
+                    }
+                }
+            }
+        }
+        end_integers<F, N>(s, of);
+        ring_done(m, m.base + (codes + seg.kblocks) / PAGE_BLOCKS);
+        float *to = claim_psum(m, g, each, rows);
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            const float result = sum_digits<F>(m, s[n].total);
+            if (n < in.count && (m.lane & 3) == 0)
+                to[n * MGL_ROW_GROUP + row] = result * range_of(m, n, m.warp);
+        }
         write_psum(m, g, each, g + 1 == seg.groups);
     }
     return m;
@@ -183,6 +283,11 @@ static __device__ __forceinline__ machine sum_scaled_segment(const machine &m, c
     const int mmas = (in.count + mma_rows(in.low) - 1) / mma_rows(in.low);
     return with_format(in.format, [&](auto f) {
         typedef decltype(f) F;
+        if constexpr (F::INTEGERS)
+            if (in.low)
+                return !in.buffered    ? sum_integers<F, MOST_ROWS, false>(m, seg)
+                       : in.count <= 1 ? sum_integers<F, 1, true>(m, seg)
+                                       : sum_integers<F, MOST_ROWS, true>(m, seg);
         return !in.buffered ? sum_scaled<F, MOST, false>(m, seg)
                : mmas <= 1  ? sum_scaled<F, 1, true>(m, seg)
                             : sum_scaled<F, MOST, true>(m, seg);

@@ -5,6 +5,10 @@
  * its largest absolute value is determined. Then each lane divides its values by the power of two
  * of their row and converts them to f16. The sums and their order are those of the general variant
  * (linear/scaled.cuh).
+ *
+ * If the weights are integers and the input is f32, lanes also exchange their values, so that each
+ * lane has one digit of all rows (linear/scaled_input.cuh): two words for each row and pair of
+ * parts. An MMA multiplies one row.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
 #define MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
@@ -16,12 +20,14 @@
 
 /* How a warp processes row groups of KB blocks with format F. LOW: the input is f32. */
 template <class F, int KB, bool LOW>
-struct scaled_batch_path : batch_run<scaled_path<F, KB * F::BLOCK>::PARTS * MGL_WARPS, LOW, true> {
+struct scaled_batch_path
+    : batch_run<scaled_path<F, KB * F::BLOCK, false>::PARTS * MGL_WARPS, LOW, true> {
     enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
-    typedef scaled_path<F, KB * F::BLOCK> W;
+    typedef scaled_path<F, KB * F::BLOCK, F::INTEGERS && LOW> W;
     typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
-    /* registers for the run and the sums of its groups of codes 1 */
-    static constexpr int RUN_REGISTERS = (4 * input_run::HELD + 2 * W::ONES) * input_run::PARTS;
+    /* registers for the run and the sums of its groups of codes 1 (digits: in the loop) */
+    static constexpr int RUN_REGISTERS =
+        (4 * input_run::HELD + (W::DIGITS ? 0 : 2 * W::ONES)) * input_run::PARTS;
     /* blocks that registers have room for, and blocks that are loaded at once */
     static constexpr int ROOM = (MOST_REGISTERS - RUN_REGISTERS) / W::BLOCK_REGISTERS;
     static constexpr int EACH = batch_steps < W::RUN,
@@ -77,12 +83,92 @@ static __device__ __forceinline__ void scale_block(const lane_rows &x, const flo
     }
 }
 
+/* This lane's digits of rows 4 h to 4 h + 3 of a pair of parts, to two words for each row. v:
+ * values of row n / 2 + 4 h: of the first part, then of the second. */
+template <class F>
+static __device__ __forceinline__ void digit_operands(const machine &m, bool odd, float factor,
+                                                      const float *v, uint4 *to)
+{
+    u32 t[8], own[4], other[4], words[DIGITS][2];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        t[i] = digits_of(v[i] * factor);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        own[i] = odd ? t[4 + i] : t[i];
+        other[i] = __shfl_xor_sync(0xFFFFFFFFu, odd ? t[i] : t[4 + i], 4);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* the eight columns of this lane's part */
+        t[i] = odd ? other[i] : own[i];
+        t[4 + i] = odd ? own[i] : other[i];
+    }
+    digit_words<F::FOUR_BITS>(t, words);
+    /* four lanes with four digits of a row each exchange them: a digit of four rows each */
+#pragma unroll
+    for (int bit = 1; bit < DIGITS; bit *= 2) {
+        const bool set = m.lane & bit * 8;
+#pragma unroll
+        for (int d = 0; d < DIGITS; d++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                if (d & bit)
+                    continue;
+                const u32 got =
+                    __shfl_xor_sync(0xFFFFFFFFu, set ? words[d][i] : words[d | bit][i], bit * 8);
+                words[d][i] = set ? got : words[d][i];
+                words[d | bit][i] = set ? words[d | bit][i] : got;
+            }
+    }
+    to[0] = make_uint4(words[0][0], words[0][1], words[1][0], words[1][1]);
+    to[1] = make_uint4(words[2][0], words[2][1], words[3][0], words[3][1]);
+}
+
+/* Converts the run to digits, in place: operands 0 and 1 of part b of a pair become those of rows 4
+ * b to 4 b + 3. */
+template <class F, class C>
+static __device__ __forceinline__ void digit_rows(const machine &m, const float *factor,
+                                                  uint4 *held)
+{
+    static_assert(C::BUFFERED % 2 == 0, "a pair of parts is in one place");
+    const bool odd = m.lane & 4;
+    const auto convert = [&](uint4 *pair) { /* (part, row) */
+                                            uint4 made[4];
+#pragma unroll
+                                            for (int h = 0; h < 2; h++) {
+                                                float v[8];
+                                                format<DTYPE_F32>::unpack(pair[h], v);
+                                                format<DTYPE_F32>::unpack(pair[2 + h], v + 4);
+                                                digit_operands<F>(m, odd, factor[h], v,
+                                                                  made + 2 * h);
+                                            }
+#pragma unroll
+                                            for (int i = 0; i < 4; i++)
+                                                pair[i] = made[i];
+    };
+#pragma unroll 1
+    for (int b = 0; b < C::BUFFERED; b += 2) {
+        uint4 pair[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            pair[i] = *buffered_operand<C>(m, b + i / 2, i % 2);
+        convert(pair);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            *buffered_operand<C>(m, b + i / 2, i % 2) = pair[i];
+    }
+#pragma unroll
+    for (int b = 0; b < C::HELD; b += 2)
+        convert(held + b * 2);
+}
+
 /* Divides each row of the run by its power of two and converts it to f16. reduce (2): the
  * reciprocals for the rows of this lane's sums. */
-template <class C>
+template <class F, class C>
 static __device__ __forceinline__ void scale_rows(const machine &m, const lane_rows &x, uint4 *held,
                                                   float *reduce)
 {
+    constexpr int TOP = C::W::DIGITS ? DIGITS_TOP : F16_TOP;
     float factor[2];
     u32 most[2];
 #pragma unroll
@@ -91,15 +177,18 @@ static __device__ __forceinline__ void scale_rows(const machine &m, const lane_r
 #pragma unroll
         for (int offset = 1; offset < (C::LOW ? 8 : 4); offset *= 2)
             most[h] = max(most[h], __shfl_xor_sync(0xFFFFFFFFu, most[h], offset));
-        factor[h] = enlarging(most[h]);
+        factor[h] = enlarging(most[h], TOP);
     }
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int quarter =
             m.lane & 3; /* the input of these rows is in lanes n = 2 q, or 2 q + h */
         reduce[h] = reducing(C::LOW ? __shfl_sync(0xFFFFFFFFu, most[h], quarter * 8)
-                                    : __shfl_sync(0xFFFFFFFFu, most[0], (2 * quarter + h) * 4));
+                                    : __shfl_sync(0xFFFFFFFFu, most[0], (2 * quarter + h) * 4),
+                             TOP);
     }
+    if constexpr (C::W::DIGITS)
+        return digit_rows<F, C>(m, factor, held);
 #pragma unroll 2
     for (int b = 0; b < C::BUFFERED; b++) {
         uint4 block[C::PARTS];
@@ -163,14 +252,62 @@ static __device__ __forceinline__ void sum_ones(const machine &m, const uint4 *h
     }
 }
 
+/* The sums of one digit of all rows. */
+enum { BATCH_ROWS = 8 };
+struct batch_integers {
+    bool many;                               /* more than four rows */
+    int group[BATCH_ROWS], ones[BATCH_ROWS]; /* of the current group, and of its activations */
+    float total[BATCH_ROWS];                 /* of the finished groups, with their scales */
+};
+
+/* Multiplies pair `pair` of the parts of block i of the run, which is `raw`, by all rows. of:
+ * scales of the groups from group G0 on. */
+template <class F, class C>
+static __device__ __forceinline__ void add_pair(const machine &m, const uint4 *held, int i,
+                                                int pair, uint4 raw, const group_scale *of, int g0,
+                                                batch_integers &s)
+{
+    typedef typename C::W W;
+    const uint4 integers = F::integers(raw, pair);
+    const uint4 one = make_uint4(0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u);
+    const int b = i * F::PARTS + 2 * pair;
+#pragma unroll
+    for (int k = 0; k < 4; k++) { /* two rows */
+        if (k >= 2 && !s.many)
+            break;
+        const uint4 x = b < C::BUFFERED ? *buffered_operand<C>(m, b + k / 2, k % 2)
+                                        : held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * 2 + k];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const uint2 word = h ? make_uint2(x.z, x.w) : make_uint2(x.x, x.y);
+            const int row = 2 * k + h;
+            int sums[F::PAIR_UNITS], ones[F::PAIR_UNITS] = {};
+            multiply_pair<F>(integers, word, m.lane, sums);
+            if (F::HAS_ONES)
+                multiply_pair<F>(one, word, m.lane, ones);
+#pragma unroll
+            for (int u = 0; u < F::PAIR_UNITS; u++) {
+                const int unit = i * F::UNITS + pair * F::PAIR_UNITS + u, group = unit / W::GROUP;
+                s.group[row] += sums[u];
+                s.ones[row] += ones[u];
+                if ((unit + 1) % W::GROUP != 0 && unit + 1 != W::UNITS)
+                    continue;
+                s.total[row] =
+                    F::add_integers(s.total[row], of[group - g0], s.group[row], s.ones[row]);
+                s.group[row] = s.ones[row] = 0;
+            }
+        }
+    }
+}
+
 /* Multiplies the blocks of a row group from block FROM of the run on, EACH at a time, when their
  * pages have landed. Adds the groups that end to total (PARTS, 2). Without scales on the tape,
  * pages are freed as soon as their blocks are in registers; else the caller frees them after the
  * row group. */
 template <class F, class C, int FROM = 0>
-static __device__ __forceinline__ void add_scaled_batch(machine &m, position &p, const uint4 *held,
-                                                        const batch_ones<F, C> &ones,
-                                                        group_sums<C> &s, float (*total)[2])
+static __device__ __forceinline__ void
+add_scaled_batch(machine &m, position &p, const uint4 *held, const batch_ones<F, C> &ones,
+                 group_sums<C> &s, batch_integers &digits, float (*total)[2])
 {
     typedef typename C::W W;
     constexpr int N = W::RUN - FROM < C::EACH ? W::RUN - FROM : C::EACH;
@@ -195,7 +332,11 @@ static __device__ __forceinline__ void add_scaled_batch(machine &m, position &p,
     if (!F::ON_TAPE)
         ring_free(m, m.base + (p.block + END) / PAGE_BLOCKS);
 #pragma unroll
-    for (int i = 0; i < N * F::UNITS; i++) {
+    for (int i = 0; W::DIGITS && i < N * F::PARTS / 2; i++)
+        add_pair<F, C>(m, held, FROM + i / (F::PARTS / 2), i % (F::PARTS / 2),
+                       w[i / (F::PARTS / 2)], of, G0, digits);
+#pragma unroll
+    for (int i = 0; !W::DIGITS && i < N * F::UNITS; i++) {
         const int unit = FROM * F::UNITS + i, group = unit / W::GROUP;
         add_unit<F, C>(m, held, unit, F::decode(w[i / F::UNITS], i % F::UNITS / F::SPLIT), s);
         if ((unit + 1) % W::GROUP != 0 && unit + 1 != W::UNITS)
@@ -209,7 +350,7 @@ static __device__ __forceinline__ void add_scaled_batch(machine &m, position &p,
         s = {};
     }
     if constexpr (FROM + N < W::RUN)
-        add_scaled_batch<F, C, FROM + N>(m, p, held, ones, s, total);
+        add_scaled_batch<F, C, FROM + N>(m, p, held, ones, s, digits, total);
 }
 
 /* Computes all row groups of a task with format F. The record of the task may be overwritten after
@@ -220,10 +361,12 @@ template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
     const input &in = own().in[m.instruction];
     uint4 held[C::HELD * C::PARTS];
     float reduce[2];
-    scale_rows<C>(m, gather_batch<C>(m, in, held), held, reduce);
+    scale_rows<F, C>(m, gather_batch<C>(m, in, held), held, reduce);
     batch_ones<F, C> ones;
-    sum_ones<F, C>(m, held, ones);
+    if constexpr (!C::W::DIGITS)
+        sum_ones<F, C>(m, held, ones);
     const int segments = in.segments;
+    const bool many = __any_sync(0xFFFFFFFFu, in.count > BATCH_ROWS / 2);
     position p = begin_batch<C::LOW>(m, in.count);
     input_is_there(m, m.base + in.end);
     for (int i = 0; i < segments; i++) {
@@ -231,15 +374,21 @@ template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
         p.block = segment(m, i).block;
         for (int g = 0; g < groups; g++) {
             group_sums<C> s = {};
-            float total[C::PARTS][2] = {};
+            batch_integers digits = {many};
+            float total[C::PARTS][2] = {}, result[2];
             p.at = ring_spot(m, p.block + W::SCALE_BLOCKS + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
-            add_scaled_batch<F, C>(m, p, held, ones, s, total);
+            add_scaled_batch<F, C>(m, p, held, ones, s, digits, total);
             p.block += W::ROW_GROUP_BLOCKS;
             if (F::ON_TAPE)
                 ring_free(m, m.base + p.block / PAGE_BLOCKS);
+            if constexpr (W::DIGITS)
+                for (int h = 0; h < 2; h++) /* rows q and q + 4 */
+                    result[h] = sum_four<F>(m, digits.total + 4 * h);
             write_batch<C::LOW>(
                 m, p,
                 [&](int h) {
+                    if (W::DIGITS)
+                        return result[h] * reduce[h];
                     float sum[C::PARTS];
 #pragma unroll
                     for (int k = 0; k < C::PARTS; k++) {
@@ -260,7 +409,11 @@ template <class F, int KB, bool LOW>
 static __device__ __forceinline__ void try_scaled_batch(machine &m, const input &in)
 {
     typedef scaled_batch_path<F, KB, LOW> C;
-    if constexpr (C::FITS)
+    constexpr bool USED =
+        (F::blocks(MGL_HIDDEN) == KB && has_input(F::INPUTS, MGL_HIDDEN, LOW)) ||
+        (F::blocks(MGL_ATTENDED) == KB && has_input(F::INPUTS, MGL_ATTENDED, LOW)) ||
+        (F::blocks(MGL_FFN) == KB && has_input(F::INPUTS, MGL_FFN, LOW));
+    if constexpr (C::FITS && USED)
         if (in.kblocks == KB && in.low == LOW && LOW == (in.x.dtype == DTYPE_F32))
             m = m.warp < C::W::P.warps ? sum_scaled_batch<F, C>(m) : skip_batch(m);
 }

@@ -1,10 +1,18 @@
 /*
- * Block scaling of the input of a product with scaled weights (linear/formats.cuh). The activations
- * are f16 numbers, which have a small range. Therefore each warp finds the largest absolute value
- * of its run of columns of a row. The warp multiplies the run by the power of two that brings this
- * value to at least 2^14 and below 2^15. Later the sums of the run are divided by the same power of
- * two. Both steps are exact in f32. Values that need more than 16 bits are split into high and low
- * parts, as for 16-bit weights (linear/activations.cuh).
+ * Block scaling of the input of a product with scaled weights (linear/formats.cuh). Each warp finds
+ * the largest absolute value of its run of columns of a row, and multiplies the run by a power of
+ * two. Later the sums of the run are divided by the same power of two. Both steps are exact in f32.
+ *
+ *   f16 numbers: the power of two brings the largest value to at least 2^14 and below 2^15, because
+ *   f16 numbers have a small range. Values that need more than 16 bits are split into high and low
+ *   parts, as for 16-bit weights (linear/activations.cuh).
+ *
+ *   Fixed point, for integer codes and values that need more than 16 bits: the power of two brings
+ *   the largest value to at least 2^29 and below 2^30. Each value is rounded to an integer of 31
+ *   bits, whose four signed digits to the base 256 are 8-bit integers. The error is at most 2^-30
+ * of the largest value. The digits are as long as the high and low parts. In the activation buffer,
+ *   each quarter of a part (eight columns) has 16 bytes in the row of the high parts, digits 3 and
+ * 2 of its columns, and 16 bytes in the row of the low parts, digits 1 and 0.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
 #define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
@@ -24,19 +32,142 @@ static __device__ __forceinline__ float &range_of(const machine &m, int j, int w
     return ((float *)(activation_buffer() + MGL_ACTIVATION_BYTES - RANGE_BYTES))[j * MGL_WARPS + w];
 }
 
-/* The power of two that multiplies a run. `most`: the bits of the largest absolute value of the
- * run; values below 2^-95 are treated like 2^-95. */
-static __device__ __forceinline__ float enlarging(u32 most)
+enum { F16_TOP = 14, DIGITS_TOP = 29, DIGITS = 4 };
+
+/* The power of two that multiplies a run, and brings its largest absolute value to at least 2^top.
+ * `most`: the bits of this value; values below 2^-95 are treated like 2^-95. */
+static __device__ __forceinline__ float enlarging(u32 most, int top)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
-    return __uint_as_float((268 - exponent) << 23);
+    return __uint_as_float((254 + top - exponent) << 23);
 }
 
-/* 1 / enlarging(most). */
-static __device__ __forceinline__ float reducing(u32 most)
+/* 1 / enlarging(most, top). NaN if integers cannot hold the run, because it has an infinity or a
+ * NaN. */
+static __device__ __forceinline__ float reducing(u32 most, int top)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
-    return __uint_as_float((exponent - 14) << 23);
+    return __uint_as_float(top == DIGITS_TOP && most >> 23 == 255 ? 0x7FC00000u
+                                                                  : (exponent - top) << 23);
+}
+
+/* Whether the integers of the codes are multiplied by digits of the activations. */
+template <class F> static __device__ __forceinline__ bool takes_digits(const input &in)
+{
+    return F::INTEGERS && in.low;
+}
+
+/* The digits of a value of fixed point, from the lowest byte on. */
+static __device__ __forceinline__ u32 digits_of(float v)
+{
+    return ((u32)__float2int_rn(v) + 0x00808080u) ^ 0x00808080u;
+}
+
+/* Transposes bytes: byte i of result d is byte d of word i. */
+static __device__ __forceinline__ void transpose_bytes(u32 a, u32 b, u32 c, u32 d, u32 *to)
+{
+    const u32 low[2] = {__byte_perm(a, b, 0x5140), __byte_perm(c, d, 0x5140)};
+    const u32 high[2] = {__byte_perm(a, b, 0x7362), __byte_perm(c, d, 0x7362)};
+    to[0] = __byte_perm(low[0], low[1], 0x5410);
+    to[1] = __byte_perm(low[0], low[1], 0x7632);
+    to[2] = __byte_perm(high[0], high[1], 0x5410);
+    to[3] = __byte_perm(high[0], high[1], 0x7632);
+}
+
+/* The words of each digit of eight columns, from their digits_of: to[digit][0] and to[digit][1], in
+ * the order of the format's integers. */
+template <bool FOUR_BITS>
+static __device__ __forceinline__ void digit_words(const u32 *t, u32 (*to)[2])
+{
+    u32 first[DIGITS], second[DIGITS];
+    if (FOUR_BITS) {
+        transpose_bytes(t[0], t[4], t[1], t[5], first);
+        transpose_bytes(t[2], t[6], t[3], t[7], second);
+    } else {
+        transpose_bytes(t[0], t[1], t[2], t[3], first);
+        transpose_bytes(t[4], t[5], t[6], t[7], second);
+    }
+#pragma unroll
+    for (int d = 0; d < DIGITS; d++) {
+        to[d][0] = first[d];
+        to[d][1] = second[d];
+    }
+}
+
+/* Multiplies eight values by a power of two and converts them to digits. */
+template <bool FOUR_BITS>
+static __device__ __forceinline__ chunk digits_chunk(const float *v, float factor)
+{
+    u32 t[CHUNK_COLUMNS], words[DIGITS][2];
+#pragma unroll
+    for (int i = 0; i < CHUNK_COLUMNS; i++)
+        t[i] = digits_of(v[i] * factor);
+    digit_words<FOUR_BITS>(t, words);
+    return {make_uint4(words[3][0], words[3][1], words[2][0], words[2][1]),
+            make_uint4(words[1][0], words[1][1], words[0][0], words[0][1])};
+}
+
+/* The column of the B operand of multiply_integers() that a lane has: a digit, of the first part of
+ * a pair or of the second. */
+struct digit_column {
+    int digit;
+    bool second;
+};
+
+static __device__ __forceinline__ digit_column digit_column_of(int lane)
+{
+    return {lane >> 3, (lane >> 2 & 1) != 0};
+}
+
+/* Offset, in uint2, of a lane's column of pair 0 of a run whose first part is `part`, in the row of
+ * the high parts for digits 3 and 2, in the row of the low parts for digits 1 and 0. Pairs follow
+ * each other at PAIR_WORDS. */
+enum { PAIR_WORDS = 2 * PART_CHUNKS * 2 };
+
+static __device__ __forceinline__ int digit_place(int lane, int part)
+{
+    const digit_column mine = digit_column_of(lane);
+    return ((part + mine.second) * PART_CHUNKS + (lane & 3)) * 2 + 1 - (mine.digit & 1);
+}
+
+/* Multiplies the integers of two parts by the digits of this lane's column: the sums of their
+ * units, in order of columns. x: the lane's B operand. */
+template <class F>
+static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, int lane, int *sums)
+{
+#pragma unroll
+    for (int h = 0; h < F::SPLIT; h++) {
+        int d[4];
+        multiply_integers(d, integers, F::in_unit(x, h, lane));
+        sums[h] = d[0];
+        sums[F::SPLIT + h] = d[3];
+    }
+}
+
+/* The results of four sets of sums, of which four neighboring lanes have one digit each. Lane q
+ * gets the result of set q; it is the same as that of sum_digits. */
+template <class F>
+static __device__ __forceinline__ float sum_four(const machine &m, const float *total)
+{
+    const float factor = F::digit_factor(m.lane & 3);
+    const bool odd = m.lane & 1, second = m.lane & 2;
+    float half[2];
+#pragma unroll
+    for (int j = 0; j < 2; j++) { /* sets 2 j and 2 j + 1 */
+        const float even = total[2 * j] * factor, next = total[2 * j + 1] * factor;
+        half[j] = (odd ? next : even) + __shfl_xor_sync(0xFFFFFFFFu, odd ? even : next, 1);
+    }
+    return (second ? half[1] : half[0]) +
+           __shfl_xor_sync(0xFFFFFFFFu, second ? half[0] : half[1], 2);
+}
+
+/* A result from the sums of its digits, which four neighboring lanes have: all four get it. */
+template <class F> static __device__ __forceinline__ float sum_digits(const machine &m, float total)
+{
+    total *= F::digit_factor(m.lane & 3);
+    total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
+    total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
+    return total;
 }
 
 /* Reads one column of row j. */
@@ -111,12 +242,23 @@ static __device__ __forceinline__ chunk scaled_chunk(const float *v, float facto
     return c;
 }
 
+/* Converts a chunk of the input of weights of format F. */
+template <class F>
+static __device__ __forceinline__ chunk converted_chunk(const input &in, const float *v,
+                                                        float factor)
+{
+    return takes_digits<F>(in) ? digits_chunk<F::FOUR_BITS>(v, factor)
+                               : scaled_chunk(v, factor, in.low);
+}
+
 /* Prepares this warp's run of row j, which has n chunks from chunk `first` on. Writes its power of
  * two, its part of the activation buffer if the rows fit, and its sum of squares. The run is read
  * twice unless each lane has at most one chunk. */
+template <class F>
 static __device__ __forceinline__ void gather_scaled_row(const machine &m, const input &in, int j,
                                                          int first, int n)
 {
+    const int top = takes_digits<F>(in) ? DIGITS_TOP : F16_TOP;
     float v[CHUNK_COLUMNS], squares = 0.0f;
     u32 most = 0;
     for (int c = m.lane; c < n; c += 32) {
@@ -126,13 +268,13 @@ static __device__ __forceinline__ void gather_scaled_row(const machine &m, const
             most = max(most, __float_as_uint(v[i]) & 0x7FFFFFFFu);
     }
     most = __reduce_max_sync(0xFFFFFFFFu, most);
-    const float factor = enlarging(most);
+    const float factor = enlarging(most, top);
     if (m.lane == 0)
-        range_of(m, j, m.warp) = reducing(most);
+        range_of(m, j, m.warp) = reducing(most, top);
     for (int c = m.lane; in.buffered && c < n; c += 32) {
         if (n > 32)
             read_scaled(m, in, j, first + c, v);
-        buffer_chunk(m, in, j, first + c, scaled_chunk(v, factor, in.low));
+        buffer_chunk(m, in, j, first + c, converted_chunk<F>(in, v, factor));
     }
     if (in.g)
         write_squares(m, j, squares);
@@ -142,19 +284,22 @@ static __device__ __forceinline__ void gather_scaled_row(const machine &m, const
 static __device__ __forceinline__ void gather_scaled(const machine &m, const input &in)
 {
     int blocks, first = run_of(in.kblocks, m.warp, &blocks);
-    for (int j = 0; j < in.count; j++)
-        gather_scaled_row(m, in, j, first * in.parts * PART_CHUNKS,
-                          blocks * in.parts * PART_CHUNKS);
+    with_format(in.format, [&](auto f) {
+        for (int j = 0; j < in.count; j++)
+            gather_scaled_row<decltype(f)>(m, in, j, first * in.parts * PART_CHUNKS,
+                                           blocks * in.parts * PART_CHUNKS);
+    });
 }
 
 /* Reads and converts chunk n of row j. Used if the rows do not fit in the activation buffer, after
  * gather_scaled. */
+template <class F>
 static __device__ __noinline__ chunk direct_scaled_chunk(const machine m, int j, int n)
 {
     const input &in = own().in[m.instruction];
     float v[CHUNK_COLUMNS];
     read_scaled(m, in, j, n, v);
-    return scaled_chunk(v, 1.0f / range_of(m, j, m.warp), in.low);
+    return converted_chunk<F>(in, v, 1.0f / range_of(m, j, m.warp));
 }
 
 #endif

@@ -12,14 +12,17 @@
 
 #if MGL_SCALED
 
-/* How a warp processes row groups of COLUMNS columns with format F. */
-template <class F, int COLUMNS> struct scaled_path {
+/* How a warp processes row groups of COLUMNS columns with format F. DIGIT: the integers of the
+ * codes are multiplied by digits of the activations. */
+template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     enum {
         MOST_HELD = 72,       /* registers of a lane for the activations of a run */
         MOST_REGISTERS = 104, /* registers of a lane for activations, blocks and scales */
+        MOST_OF_GROUPS = 64,  /* registers of a lane for row groups that are loaded at once */
         MOST_LOADED = 16,     /* blocks that a warp loads at once */
-        MOST_ROW_GROUPS = 4   /* row groups that a warp loads at once, if they have landed */
+        MOST_ROW_GROUPS = 4   /* row groups that a warp loads at once */
     };
+    static constexpr bool DIGITS = DIGIT;
     static constexpr int KB = F::blocks(COLUMNS);
     static constexpr int RUN = (KB + MGL_WARPS - 1) / MGL_WARPS, PARTS = RUN * F::PARTS;
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
@@ -37,15 +40,19 @@ template <class F, int COLUMNS> struct scaled_path {
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
                                     F::GROUP_UNITS % UNITS == 0;
-    /* Registers for the sums of groups of codes 1; whether the activations of the run stay in
-     * registers; registers for a block with its scales. */
-    static constexpr int ONES = F::HAS_OFFSET ? GROUPS : 0;
-    static constexpr bool HOLD = 2 * PARTS + ONES <= MOST_HELD;
+    /* Registers for the sums of groups of codes 1; B operands of the run, of two words, and whether
+     * they stay in registers; registers for a block with its scales. */
+    static constexpr bool HAS_ONES = DIGIT ? F::HAS_ONES : F::HAS_OFFSET;
+    static constexpr int ONES = HAS_ONES ? GROUPS : 0;
+    static constexpr int OPERANDS = DIGIT ? PARTS / 2 : PARTS;
+    static constexpr int OPERAND_WORDS = DIGIT ? PAIR_WORDS : 2 * PART_CHUNKS;
+    static constexpr bool HOLD = 2 * OPERANDS + ONES <= MOST_HELD;
     static constexpr int SCALES = F::ON_TAPE ? (F::UNITS + GROUP - 1) / GROUP : 0;
     static constexpr int BLOCK_REGISTERS =
         4 + SCALES * (F::STORED_ZEROS || F::HAS_MINIMUMS ? 2 : 1);
     /* blocks that registers have room for */
-    static constexpr int ROOM = (MOST_REGISTERS - ONES - (HOLD ? 2 * PARTS : 0)) / BLOCK_REGISTERS;
+    static constexpr int ROOM =
+        (MOST_REGISTERS - ONES - (HOLD ? 2 * OPERANDS : 0)) / BLOCK_REGISTERS;
     static constexpr int AT_ONCE = ROOM < 2 ? 2 : ROOM < MOST_LOADED ? ROOM : MOST_LOADED;
     /* a run is divided into steps of about equal size, each at most half a ring */
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
@@ -56,7 +63,8 @@ template <class F, int COLUMNS> struct scaled_path {
     /* Whether `count` row groups can be loaded at once. */
     static constexpr bool fit(int count)
     {
-        return FULL && RUN * count <= AT_ONCE && ROW_GROUP_BLOCKS * count <= HALF_RING;
+        return FULL && RUN * count <= AT_ONCE && RUN * count * BLOCK_REGISTERS <= MOST_OF_GROUPS &&
+               ROW_GROUP_BLOCKS * count <= HALF_RING;
     }
     static constexpr int ROW_GROUPS = fit(MOST_ROW_GROUPS) ? MOST_ROW_GROUPS : fit(2) ? 2 : 1;
 };
@@ -67,7 +75,7 @@ struct scaled_state {
     int stored;     /* row groups already stored in the current buffer */
     float reducing; /* reciprocal of the run's power of two; multiplies its sums */
     bool low;       /* the input is split into high and low parts */
-    const uint2 *x; /* this lane's column of part 0 of the run in the activation buffer */
+    const uint2 *x; /* this lane's first operand of the run in the activation buffer */
 };
 
 /* ---- the input --------------------------------------------------------------------------------
@@ -243,6 +251,77 @@ merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
     return run;
 }
 
+/* The bits of the largest absolute value of the run. */
+template <class F, class W, bool HALF>
+static __device__ __forceinline__ u32 largest_of(const scaled_run<F, W, HALF> &run)
+{
+    typedef scaled_run<F, W, HALF> row;
+    u32 most = 0;
+#pragma unroll
+    for (int j = 0; j < row::WORDS; j++)
+#pragma unroll
+        for (int k = 0; k < row::COLUMNS; k++)
+            most = max(most, __float_as_uint(run.v[j][k]) & 0x7FFFFFFFu);
+    return __reduce_max_sync(0xFFFFFFFFu, most);
+}
+
+/* Four columns of a lane and four of the next or the previous lane, which has the other half of
+ * their chunk, as the words of each digit that this lane stores: the first words (even lanes) or
+ * the second words of the chunk. */
+template <bool FOUR_BITS>
+static __device__ __forceinline__ void half_words(const machine &m, u32 *t, u32 *words)
+{
+    if (FOUR_BITS) {
+        const bool odd = m.lane & 1;
+        /* even lanes keep columns 0 and 1, odd lanes columns 6 and 7 */
+        const u32 other[2] = {__shfl_xor_sync(0xFFFFFFFFu, odd ? t[0] : t[2], 1),
+                              __shfl_xor_sync(0xFFFFFFFFu, odd ? t[1] : t[3], 1)};
+        transpose_bytes(odd ? other[0] : t[0], odd ? t[2] : other[0], odd ? other[1] : t[1],
+                        odd ? t[3] : other[1], words);
+    } else {
+        transpose_bytes(t[0], t[1], t[2], t[3], words);
+    }
+}
+
+/* Multiplies the run by its power of two and stores its digits in the activation buffer. Returns
+ * the reciprocal of the power, which multiplies the sums of the run. */
+template <class F, class W, bool HALF>
+static __device__ __forceinline__ float store_digits(const machine &m, const input &in,
+                                                     const scaled_run<F, W, HALF> &run)
+{
+    typedef scaled_run<F, W, HALF> row;
+    const int first = row::first(m), end = row::end(m);
+    const u32 most = largest_of(run);
+    const float factor = enlarging(most, DIGITS_TOP);
+#pragma unroll
+    for (int j = 0; j < row::WORDS; j++) {
+        const int number = first + 32 * j;
+        u32 t[8], words[DIGITS][2];
+#pragma unroll
+        for (int k = 0; k < row::COLUMNS; k++)
+            t[k] = digits_of(run.v[j][k] * factor);
+        u8 *to = activation_buffer() + (HALF ? number * 16 : number / 2 * 16 + (number & 1) * 4);
+        if (HALF) {
+            digit_words<F::FOUR_BITS>(t, words);
+        } else {
+            u32 half[DIGITS];
+            half_words<F::FOUR_BITS>(m, t, half);
+#pragma unroll
+            for (int d = 0; d < DIGITS; d++)
+                words[d][0] = words[d][1] = half[d];
+        }
+#pragma unroll
+        for (int d = 0; d < DIGITS; d++) {
+            u32 *at = (u32 *)(to + (d < 2 ? in.row_bytes : 0) + (d & 1 ? 0 : 8));
+            if (number < end)
+                at[0] = words[d][0];
+            if (HALF && number < end)
+                at[1] = words[d][1];
+        }
+    }
+    return reducing(most, DIGITS_TOP);
+}
+
 /* Multiplies the run by its power of two and stores it in the activation buffer as f16, with low
  * parts if the row is split. Returns the reciprocal of the power, which multiplies the sums of the
  * run. */
@@ -251,15 +330,11 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
                                                   const scaled_run<F, W, HALF> &run)
 {
     typedef scaled_run<F, W, HALF> row;
+    if constexpr (W::DIGITS)
+        return store_digits(m, in, run);
     const int first = row::first(m), end = row::end(m);
-    u32 most = 0;
-#pragma unroll
-    for (int j = 0; j < row::WORDS; j++)
-#pragma unroll
-        for (int k = 0; k < row::COLUMNS; k++)
-            most = max(most, __float_as_uint(run.v[j][k]) & 0x7FFFFFFFu);
-    most = __reduce_max_sync(0xFFFFFFFFu, most);
-    const float factor = enlarging(most);
+    const u32 most = largest_of(run);
+    const float factor = enlarging(most, F16_TOP);
 #pragma unroll
     for (int j = 0; j < row::WORDS * row::COLUMNS / 4; j++) {
         const int i = j / (row::COLUMNS / 4), k = j % (row::COLUMNS / 4);
@@ -285,38 +360,40 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
             }
         }
     }
-    return reducing(most);
+    return reducing(most, F16_TOP);
 }
 
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* Whether all pages below `end` have landed. */
-static __device__ __forceinline__ bool have_landed(machine &m, u32 end)
+/* The same value, which all lanes have. The compiler knows this, so that branches need no
+ * reconvergence. */
+static __device__ __forceinline__ u32 uniform(u32 value)
 {
-    if ((int)(end - m.known) > 0)
-        m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
-    return (int)(end - m.known) <= 0;
+    return __reduce_max_sync(0xFFFFFFFFu, value);
 }
 
 /* Loads blocks [FROM, FROM + N) of this warp's run in each of G row groups to w (G, N). The blocks
- * have landed. `blocks`: blocks of the run. */
+ * have landed. `blocks`: blocks of the run. `last`: the last row group; it is loaded in place of
+ * later ones. */
 template <class W, int G, int FROM, int N>
 static __device__ __forceinline__ void load_codes(const machine &m, const scaled_state &st,
-                                                  int blocks, uint4 (*w)[N])
+                                                  int blocks, int last, uint4 (*w)[N])
 {
     constexpr int START = mgl_tape_place(W::P, 0, FROM);
-    const u32 at =
+    const u32 first =
         ring_spot(m, st.block + W::SCALE_BLOCKS + START + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
 #pragma unroll
-    for (int u = 0; u < G; u++)
+    for (int u = 0; u < G; u++) {
+        const u32 at = first + min(u, last) * W::ROW_GROUP_BLOCKS * MGL_BLOCK_BYTES;
 #pragma unroll
         for (int i = 0; i < N; i++)
             if (W::FULL || FROM + i < blocks)
-                w[u][i] = *(const uint4 *)(ring_memory() +
-                                           within_ring(at + (u * W::ROW_GROUP_BLOCKS - START +
-                                                             mgl_tape_place(W::P, 0, FROM + i)) *
-                                                                MGL_BLOCK_BYTES));
+                w[u][i] =
+                    *(const uint4 *)(ring_memory() +
+                                     within_ring(at + (mgl_tape_place(W::P, 0, FROM + i) - START) *
+                                                          MGL_BLOCK_BYTES));
+    }
 }
 
 /* Loads the scales of groups [from, from + N) of this warp's run to `to` (N). Row group u is
@@ -332,24 +409,76 @@ static __device__ __forceinline__ void load_scales(const machine &m, const scale
                               min(first + from + i, W::ROW_SCALES - 1), m.lane >> 2);
 }
 
-/* The activations of unit i of the run: from registers (`held`), or from the activation buffer. */
+/* Operand i of the run: from registers (`held`), or from the activation buffer. */
+template <class W>
+static __device__ __forceinline__ uint2 operand_of_run(const scaled_state &st, const uint2 *held,
+                                                       int i)
+{
+    return W::HOLD ? held[W::HOLD ? i : 0] : st.x[i * W::OPERAND_WORDS];
+}
+
+/* The activations of unit i of the run. */
 template <class F, class W>
 static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scaled_state &st,
                                                     const uint2 *held, int i)
 {
-    const int part = i / F::SPLIT;
-    return F::in_unit(W::HOLD ? held[W::HOLD ? part : 0] : st.x[part * 8], i, m.lane);
+    return F::in_unit(operand_of_run<W>(st, held, i / F::SPLIT), i, m.lane);
 }
 
-/* Multiplies blocks [FROM, FROM + N) of G row groups by the run. c (G, 4): the sums of the current
- * group. At the end of each group, adds its sum, with the zero point and scale of `of`, to total
- * (G). ones (W::GROUPS): the sums that the groups would have if all codes were 1. */
+/* The sums of the current group of G row groups, and of a run's groups of codes 1. */
+template <class W, int G> struct group_state {
+    float c[W::DIGITS ? 1 : G][4]; /* the results of the MMAs */
+    int sum[G];                    /* of integers */
+};
+template <class W> struct run_ones {
+    float of[W::GROUPS];
+    int digits[W::GROUPS];
+};
+
+/* add_codes for digits of the activations. */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
-add_codes(const machine &m, const scaled_state &st, const uint2 *held, const float *ones,
-          int blocks, const uint4 (*w)[N], const group_scale (*of)[W::GROUPS], float (*c)[4],
+add_integer_codes(const machine &m, const scaled_state &st, const uint2 *held,
+                  const run_ones<W> &ones, int blocks, const uint4 (*w)[N],
+                  const group_scale (*of)[W::GROUPS], group_state<W, G> &s, float *total)
+{
+    constexpr int PAIRS = F::PARTS / 2;
+#pragma unroll
+    for (int i = 0; i < N * PAIRS; i++) {
+        const int pair = FROM * PAIRS + i;
+        const uint2 x = operand_of_run<W>(st, held, pair);
+        int sums[G][F::PAIR_UNITS] = {};
+#pragma unroll
+        for (int u = 0; u < G; u++)
+            if (W::FULL || FROM + i / PAIRS < blocks)
+                multiply_pair<F>(F::integers(w[u][i / PAIRS], i % PAIRS), x, m.lane, sums[u]);
+#pragma unroll
+        for (int k = 0; k < F::PAIR_UNITS; k++) {
+            const int unit = pair * F::PAIR_UNITS + k, group = unit / W::GROUP;
+            const bool ends = (unit + 1) % W::GROUP == 0 || unit + 1 == W::UNITS;
+#pragma unroll
+            for (int u = 0; u < G; u++) {
+                s.sum[u] += sums[u][k];
+                if (!ends)
+                    continue;
+                total[u] = F::add_integers(total[u], of[u][group], s.sum[u], ones.digits[group]);
+                s.sum[u] = 0;
+            }
+        }
+    }
+}
+
+/* Multiplies blocks [FROM, FROM + N) of G row groups by the run. At the end of each group, adds its
+ * sum, with the zero point and scale of `of`, to total (G). */
+template <class F, class W, int G, int FROM, int N>
+static __device__ __forceinline__ void
+add_codes(const machine &m, const scaled_state &st, const uint2 *held, const run_ones<W> &ones,
+          int blocks, const uint4 (*w)[N], const group_scale (*of)[W::GROUPS], group_state<W, G> &s,
           float *total)
 {
+    if constexpr (W::DIGITS)
+        return add_integer_codes<F, W, G, FROM, N>(m, st, held, ones, blocks, w, of, s, total);
+    float(*c)[4] = s.c;
 #pragma unroll
     for (int i = 0; i < N * F::UNITS; i++) {
         const int unit = FROM * F::UNITS + i, group = unit / W::GROUP;
@@ -365,7 +494,7 @@ add_codes(const machine &m, const scaled_state &st, const uint2 *held, const flo
 #pragma unroll
         for (int u = 0; u < G; u++) {
             total[u] =
-                F::add_group(total[u], of[u][group], F::sum_of(c[u][0], c[u][3]), ones[group]);
+                F::add_group(total[u], of[u][group], F::sum_of(c[u][0], c[u][3]), ones.of[group]);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 c[u][k] = 0.0f;
@@ -378,8 +507,8 @@ add_codes(const machine &m, const scaled_state &st, const uint2 *held, const flo
  * tape, the caller frees the pages after the row group, because later steps read the scales. */
 template <class F, class W, int STEP = 0>
 static __device__ __forceinline__ void
-add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *ones, int blocks,
-          group_scale (*of)[W::GROUPS], float (*c)[4], float *total)
+add_steps(machine &m, const scaled_state &st, const uint2 *held, const run_ones<W> &ones,
+          int blocks, group_scale (*of)[W::GROUPS], group_state<W, 1> &s, float *total)
 {
     constexpr int FROM = STEP * W::EACH, N = W::RUN - FROM < W::EACH ? W::RUN - FROM : W::EACH;
     constexpr int END = FROM + N == W::RUN ? W::KB : mgl_tape_place(W::P, 0, FROM + N);
@@ -389,26 +518,33 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const float *on
     const u32 end = st.block + W::SCALE_BLOCKS + END;
     ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
     uint4 w[1][N] = {};
-    load_codes<W, 1, FROM, N>(m, st, blocks, w);
+    load_codes<W, 1, FROM, N>(m, st, blocks, 0, w);
     if constexpr (G1 > G0)
         load_scales<F, W, G1 - G0>(m, st, 0, G0, of[0] + G0);
     if (!F::ON_TAPE)
         ring_done(m, m.base + end / PAGE_BLOCKS);
-    add_codes<F, W, 1, FROM, N>(m, st, held, ones, blocks, w, of, c, total);
+    add_codes<F, W, 1, FROM, N>(m, st, held, ones, blocks, w, of, s, total);
     if constexpr (FROM + N < W::RUN)
-        add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, c, total);
+        add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, s, total);
 }
 
-/* Writes the sums of G row groups to the current partial-sum buffer, like write_sums (skinny.cuh).
- */
-template <class F, int G>
+/* Writes the sums of the first `count` of G row groups to the current partial-sum buffer, like
+ * write_sums (skinny.cuh). */
+template <class F, class W, int G>
 static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st, float *total,
-                                                    int each, bool last)
+                                                    int count, int each, bool last)
 {
     const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
+    constexpr bool FOUR = W::DIGITS && G == 4; /* each lane gets the result of one row group */
     float *to = own().partial + psum * PSUM + (m.warp * each + st.stored) * MGL_ROW_GROUP;
+    if constexpr (FOUR)
+        total[0] = sum_four<F>(m, total) * st.reducing;
 #pragma unroll
-    for (int u = 0; u < G; u++) {
+    for (int u = 0; u < G && !FOUR; u++) {
+        if constexpr (W::DIGITS) {
+            total[u] = sum_digits<F>(m, total[u]) * st.reducing;
+            continue;
+        }
         total[u] *= F::decoded_factor();
         total[u] *= st.reducing;
         const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
@@ -416,12 +552,16 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
     }
     while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
         ; /* each wait of the epilogue has a deadline */
-    if ((m.lane & 3) == 0) {
+    if (FOUR) {
+        if ((m.lane & 3) < count)
+            to[(m.lane & 3) * MGL_ROW_GROUP + (m.lane >> 2)] = total[0];
+    } else if ((m.lane & 3) == 0) {
 #pragma unroll
         for (int u = 0; u < G; u++)
-            to[u * MGL_ROW_GROUP + (m.lane >> 2)] = total[u];
+            if (u < count)
+                to[u * MGL_ROW_GROUP + (m.lane >> 2)] = total[u];
     }
-    st.stored += G;
+    st.stored += count;
     const bool full = st.stored == each || last;
     __syncwarp();
     if (full && m.lane == 0)
@@ -430,29 +570,33 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
     st.stored = full ? 0 : st.stored;
 }
 
-/* Computes the next G row groups of a segment. If G is above 1, their blocks have landed. */
+/* Computes the next `count` row groups of a segment, at most G: in the time of G row groups, which
+ * is shorter than that of two single ones. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
-                                                      const uint2 *held, const float *ones,
-                                                      int blocks, int each, bool last)
+                                                      const uint2 *held, const run_ones<W> &ones,
+                                                      int blocks, int count, int each, bool last)
 {
     group_scale of[G][W::GROUPS];
-    float c[G][4] = {}, total[G] = {};
+    group_state<W, G> s = {};
+    float total[G] = {};
     if constexpr (G > 1) {
         uint4 w[G][W::RUN];
-        load_codes<W, G, 0, W::RUN>(m, st, W::RUN, w);
+        const u32 end = st.block + count * W::ROW_GROUP_BLOCKS;
+        ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
+        load_codes<W, G, 0, W::RUN>(m, st, W::RUN, count - 1, w);
 #pragma unroll
         for (int u = 0; u < G; u++)
-            load_scales<F, W, W::GROUPS>(m, st, u, 0, of[u]);
-        st.block += G * W::ROW_GROUP_BLOCKS;
+            load_scales<F, W, W::GROUPS>(m, st, min(u, count - 1), 0, of[u]);
+        st.block = end;
         ring_free(m, m.base + st.block / PAGE_BLOCKS);
-        add_codes<F, W, G, 0, W::RUN>(m, st, held, ones, blocks, w, of, c, total);
+        add_codes<F, W, G, 0, W::RUN>(m, st, held, ones, blocks, w, of, s, total);
     } else {
-        add_steps<F, W>(m, st, held, ones, blocks, of, c, total);
+        add_steps<F, W>(m, st, held, ones, blocks, of, s, total);
         st.block += W::ROW_GROUP_BLOCKS;
         ring_done(m, m.base + st.block / PAGE_BLOCKS);
     }
-    write_totals<F, G>(m, st, total, each, last);
+    write_totals<F, W, G>(m, st, total, count, each, last);
 }
 
 /* Runs the task in a warp without blocks. Its sums and its sum of squares are zero. */
@@ -467,11 +611,58 @@ static __device__ __forceinline__ void skip_scaled(machine &m, const input &in)
         skip_groups(m, in, segment(m, i));
 }
 
+/* This lane's first operand of the run in the activation buffer. */
+template <class W>
+static __device__ __forceinline__ const uint2 *operands_of(const machine &m, const input &in)
+{
+    const int part = m.warp * W::PARTS;
+    if (W::DIGITS)
+        return (const uint2 *)(activation_buffer() +
+                               (digit_column_of(m.lane).digit < 2 ? in.row_bytes : 0)) +
+               digit_place(m.lane, part);
+    const column mine = column_of(m.lane, in.low);
+    return (const uint2 *)(activation_buffer() + (mine.low ? in.row_bytes : 0)) +
+           (part * PART_CHUNKS + (m.lane & 3)) * 2 + mine.odd;
+}
+
+/* The sums that the groups of the run would have if all codes were 1. */
+template <class F, class W>
+static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const scaled_state &st,
+                                                      const uint2 *held, int blocks)
+{
+    run_ones<W> ones = {};
+    if (!W::HAS_ONES)
+        return ones;
+#pragma unroll
+    for (int i = 0; W::DIGITS && i < W::OPERANDS; i++) {
+        int sums[F::PAIR_UNITS] = {};
+        if (W::FULL || i / (F::PARTS / 2) < blocks)
+            multiply_pair<F>(make_uint4(0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u),
+                             operand_of_run<W>(st, held, i), m.lane, sums);
+#pragma unroll
+        for (int k = 0; k < F::PAIR_UNITS; k++)
+            ones.digits[(i * F::PAIR_UNITS + k) / W::GROUP] += sums[k];
+    }
+    const uint4 one = F::decoded_ones();
+#pragma unroll
+    for (int group = 0; !W::DIGITS && group < W::GROUPS; group++) {
+        float c[4] = {};
+#pragma unroll
+        for (int i = group * W::GROUP; i < (group + 1) * W::GROUP; i++)
+            if (i < W::UNITS && (W::FULL || i / F::UNITS < blocks)) {
+                const uint2 x = unit_of_run<F, W>(m, st, held, i);
+                multiply_add<DTYPE_F16>(c, one.x, one.y, one.z, one.w, x.x, x.y);
+            }
+        ones.of[group] = F::sum_of(c[0], c[3]);
+    }
+    return ones;
+}
+
 /* Runs the whole task with format F. */
-template <class F, int COLUMNS>
+template <class F, int COLUMNS, bool DIGIT>
 static __device__ __forceinline__ void consume_scaled(machine &m, const input &in)
 {
-    typedef scaled_path<F, COLUMNS> W;
+    typedef scaled_path<F, COLUMNS, DIGIT> W;
     constexpr int G = W::ROW_GROUPS;
     if (m.warp >= W::P.warps)
         return skip_scaled(m, in);
@@ -479,15 +670,14 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
     const int each = psum_groups(1);
     scaled_state st;
     int groups = 0;
-    m.known = max(m.known, m.freed); /* freed pages have landed */
+    m.freed = uniform(m.freed);
+    m.known = uniform(max(m.known, m.freed)); /* freed pages have landed */
     const auto meanwhile = [&] {
-        const column mine = column_of(m.lane, in.low);
-        st.block = segment(m, 0).block;
-        st.x = (const uint2 *)(activation_buffer() + (mine.low ? in.row_bytes : 0)) +
-               (m.warp * W::PARTS * PART_CHUNKS + (m.lane & 3)) * 2 + mine.odd;
+        st.block = uniform(segment(m, 0).block);
+        st.x = operands_of<W>(m, in);
         st.low = in.low;
         st.stored = 0;
-        groups = segment(m, 0).groups;
+        groups = (int)uniform((u32)segment(m, 0).groups);
     };
     float squares = 0.0f;
     constexpr bool NORM = COLUMNS == MGL_HIDDEN;
@@ -500,47 +690,29 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
         st.reducing =
             store_run(m, in, read_scaled_run<F, W, NORM, true>(m, in, &squares, meanwhile));
     __syncwarp();
-    uint2 held[W::HOLD ? W::PARTS : 1];
+    uint2 held[W::HOLD ? W::OPERANDS : 1];
     if (W::HOLD) {
+        constexpr int EACH = W::OPERANDS / W::RUN; /* operands of a block */
 #pragma unroll
-        for (int i = 0; i < W::PARTS; i++)
-            held[W::HOLD ? i : 0] = st.x[(W::FULL || i / F::PARTS < blocks ? i : 0) * 8];
+        for (int i = 0; i < W::OPERANDS; i++)
+            held[W::HOLD ? i : 0] = st.x[(W::FULL || i / EACH < blocks ? i : 0) * W::OPERAND_WORDS];
     }
     if (in.g)
         write_squares(m, 0, squares);
     if (in.early && m.lane == 0)
         barrier_arrive(&own().squares_full);
     input_is_there(m, m.base + in.end);
-    float ones[W::GROUPS] = {};
-    if (F::HAS_OFFSET) {
-        const uint4 one = F::decoded_ones();
-#pragma unroll
-        for (int group = 0; group < W::GROUPS; group++) {
-            float c[4] = {};
-#pragma unroll
-            for (int i = group * W::GROUP; i < (group + 1) * W::GROUP; i++)
-                if (i < W::UNITS && (W::FULL || i / F::UNITS < blocks)) {
-                    const uint2 x = unit_of_run<F, W>(m, st, held, i);
-                    multiply_add<DTYPE_F16>(c, one.x, one.y, one.z, one.w, x.x, x.y);
-                }
-            ones[group] = F::sum_of(c[0], c[3]);
+    const run_ones<W> ones = ones_of<F, W>(m, st, held, blocks);
+    const int segments = (int)uniform((u32)in.segments);
+    for (int i = 0;; groups = (int)uniform((u32)segment(m, i).groups)) {
+        while (groups > 0) {
+            const int count = min(groups, min(each - st.stored, G));
+            groups -= count;
+            add_row_groups<F, W, G>(m, st, held, ones, blocks, count, each, groups == 0);
         }
-    }
-    for (int i = 0;; groups = segment(m, i).groups) {
-        for (; groups > 0;) {
-            const u32 end = st.block + G * W::ROW_GROUP_BLOCKS;
-            if (G > 1 && min(groups, each - st.stored) >= G &&
-                have_landed(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS)) {
-                groups -= G;
-                add_row_groups<F, W, G>(m, st, held, ones, blocks, each, groups == 0);
-            } else {
-                groups--;
-                add_row_groups<F, W, 1>(m, st, held, ones, blocks, each, groups == 0);
-            }
-        }
-        if (++i == in.segments)
+        if (++i == segments)
             return;
-        st.block = segment(m, i).block;
+        st.block = uniform(segment(m, i).block);
     }
 }
 
@@ -549,8 +721,14 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
 template <class F, int COLUMNS>
 static __device__ __forceinline__ void consume_if_aligned(machine &m, const input &in)
 {
-    if constexpr (scaled_path<F, COLUMNS>::ALIGNED)
-        consume_scaled<F, COLUMNS>(m, in);
+    if constexpr (scaled_path<F, COLUMNS, false>::ALIGNED) {
+        if constexpr (F::INTEGERS && has_input(F::INPUTS, COLUMNS, true))
+            if (in.low)
+                return consume_scaled<F, COLUMNS, true>(m, in);
+        if constexpr (has_input(F::INPUTS, COLUMNS, false) ||
+                      (!F::INTEGERS && has_input(F::INPUTS, COLUMNS, true)))
+            consume_scaled<F, COLUMNS, false>(m, in);
+    }
 }
 
 /* Runs a task of one row as the skinny variant. */
