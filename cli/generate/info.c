@@ -13,9 +13,11 @@
 #include "importer/checkpoint.h"
 #include "schedule/tuned/tuned.h"
 #include "vm/image.h"
+#include "vm/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define INFO_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(INFO_OPTIONS)
@@ -376,6 +378,58 @@ static void put_quantized(mgl_json_out *out, const mgl_checkpoint *checkpoint)
     mgl_json_out_close_array(out);
 }
 
+/* Whether a GPU can run the model. */
+typedef struct gpu_check {
+    bool is_known, supported; /* not known: a compiled model, or a model that is not supported */
+    mgl_error why;            /* not supported: the reason */
+} gpu_check;
+
+static mgl_status check_gpu(const mgl_checkpoint *checkpoint, gpu_check *out, mgl_error *err)
+{
+    out->is_known = checkpoint->graph && checkpoint->files;
+    const mgl_status status =
+        out->is_known ? mgl_pipeline_check_gpu(checkpoint->graph, &out->why) : MGL_OK;
+    if (status == MGL_NO_MEMORY && err)
+        *err = out->why;
+    out->supported = !status;
+    return status == MGL_NO_MEMORY ? status : MGL_OK;
+}
+
+static void print_support(const mgl_checkpoint *checkpoint, const gpu_check *gpu, bool usable)
+{
+    const bool is_cpu_only = gpu->is_known && !gpu->supported;
+    mgl_cli_printf("%-14s%s%s%s\n", "supported", checkpoint->reasons.count ? "no" : "yes",
+                   is_cpu_only ? ", on a CPU only" : "",
+                   checkpoint->reasons.count || usable ? ""
+                                                       : ", with token ids only (see tokenizer)");
+    for (size_t i = 0; i < checkpoint->reasons.count; i++)
+        mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
+                       checkpoint->reasons.items[i].message);
+    if (is_cpu_only)
+        mgl_cli_printf("  %s: %.*s\n", gpu->why.where, (int)strcspn(gpu->why.message, "\n"),
+                       gpu->why.message);
+}
+
+/* Writes the devices on which the model runs, and why a GPU is not one of them. */
+static void put_support(mgl_json_out *out, const gpu_check *gpu)
+{
+    if (!gpu->is_known)
+        return;
+    mgl_json_out_array(out, "devices");
+    mgl_json_out_string(out, NULL, "cpu");
+    if (gpu->supported)
+        mgl_json_out_string(out, NULL, "cuda");
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "cuda_reasons");
+    if (!gpu->supported) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "where", gpu->why.where);
+        mgl_json_out_string(out, "message", gpu->why.message);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
 /* Prints the first names and the number of stored tensors that the model does not use. */
 static void print_unused(const mgl_checkpoint *checkpoint)
 {
@@ -391,7 +445,8 @@ static void print_unused(const mgl_checkpoint *checkpoint)
 /* `image`: the compiled model, or NULL. */
 static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat, mgl_error *err)
+                             const gpu_check *gpu, const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
@@ -416,13 +471,7 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     print_entries(tuned);
     if (checkpoint->ignored)
         print_unused(checkpoint);
-    mgl_cli_printf("%-14s%s\n", "supported",
-                   checkpoint->reasons.count ? "no"
-                   : usable                  ? "yes"
-                                             : "yes, with token ids only (see tokenizer)");
-    for (size_t i = 0; i < checkpoint->reasons.count; i++)
-        mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
-                       checkpoint->reasons.items[i].message);
+    print_support(checkpoint, gpu, usable);
     return status;
 }
 
@@ -501,7 +550,8 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
 
 static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat, mgl_error *err)
+                             const gpu_check *gpu, const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -517,6 +567,7 @@ static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
         mgl_json_out_close_object(&out);
     }
     mgl_json_out_close_array(&out);
+    put_support(&out, gpu);
     mgl_json_out_int(&out, "parameters", (int64_t)checkpoint->parameters);
     mgl_json_out_int(&out, "bytes", (int64_t)checkpoint->bytes);
     mgl_json_out_int(&out, "files", checkpoint->files);
@@ -539,6 +590,7 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     mgl_checkpoint *checkpoint = NULL;
     mgl_image *image = NULL;
     mgl_formats formats;
+    gpu_check gpu = {0};
     entries tuned = {0};
     chat_end chat = {.id = -1};
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
@@ -550,11 +602,13 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
         status = find_entries(checkpoint, &tuned, err);
     if (!status)
         status = find_formats(checkpoint, image, &formats, err);
+    if (!status)
+        status = check_gpu(checkpoint, &gpu, err);
     if (!status && o->json.given) {
-        status = print_json(operand, checkpoint, image, &formats, &tuned, &chat, err);
+        status = print_json(operand, checkpoint, image, &formats, &gpu, &tuned, &chat, err);
     } else if (!status) {
         mgl_cli_say_lines("info", tuned.notes.bytes);
-        status = print_text(operand, checkpoint, image, &formats, &tuned, &chat, err);
+        status = print_text(operand, checkpoint, image, &formats, &gpu, &tuned, &chat, err);
     }
     clear_entries(&tuned);
     mgl_free(chat.text);

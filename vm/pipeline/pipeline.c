@@ -9,11 +9,15 @@
 #include "base/format.h"
 #include "schedule/tuned/tuned.h"
 #include "vm/cuda/encode.h"
+#include "vm/pipeline/machine_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CAPACITY = 4096 };
+
+/* The target of mgl_pipeline_check_gpu: an H100. */
+#define COMMON_GPU "sm_90a:132"
 
 /* ---- options of lowering --------------------------------------------------------------------- */
 
@@ -118,6 +122,20 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
         status = mgl_schedule_lower(graph, target, &options, &config, out, err);
     if (!status && !request->unproved)
         status = prove(graph, out, err);
+    return status;
+}
+
+mgl_status mgl_pipeline_check_gpu(const mgl_graph *graph, mgl_error *err)
+{
+    const mgl_lower_request request = {.unproved = true};
+    mgl_program *program = NULL;
+    mgl_target target;
+    mgl_status status = mgl_target_parse(COMMON_GPU, &target, err);
+    if (!status)
+        status = mgl_pipeline_lower(graph, &target, &request, &program, err);
+    if (!status)
+        status = mgl_check_machine(program, err);
+    mgl_program_free(program);
     return status;
 }
 
