@@ -365,9 +365,10 @@ static void fill_report(const job *j, mgl_quantize_report *report)
         report->read += t->bytes;
         report->matrices += s->quantized;
         report->wide += s->quantized && !s->is_head && s->format.code != j->request->layers.code;
-        report->weights += s->quantized ? (uint64_t)(t->shape[0] * t->shape[1]) : 0;
-        for (int part = MGL_PART_CODES; part <= MGL_PART_ZEROS; part++)
-            report->codes += s->parts[part] < 0 ? 0 : j->plan.tensors[s->parts[part]].bytes;
+        if (!s->quantized)
+            continue;
+        report->weights += (uint64_t)(t->shape[0] * t->shape[1]);
+        report->codes += mgl_matrix_bytes(s->format, t->shape[0], t->shape[1]);
     }
 }
 

@@ -67,8 +67,8 @@ const char *const *mgl_quantize_texts(size_t *count);
 
 typedef struct mgl_quantize_report {
     uint64_t read, written;  /* bytes of all tensors in the two folders */
-    uint64_t weights, codes; /* weights of the quantized matrices, and their bytes with scales and
-                              * zero points */
+    uint64_t weights, codes; /* weights of the quantized matrices, and their bytes
+                              * (mgl_matrix_bytes) */
     int matrices;            /* quantized matrices in the files */
     int wide;                /* of these, matrices with 8 bits because of bits_per_weight */
     int files;               /* safetensors files */

@@ -329,7 +329,7 @@ static bool add_kind(const mgl_checkpoint *checkpoint, int first, kind *out)
             return false;
         out->count++;
         out->elements += (uint64_t)t->rows * (uint64_t)t->cols;
-        out->bytes += mgl_checkpoint_tensor_bytes(checkpoint, i);
+        out->bytes += mgl_tensor_bytes(t);
     }
     return true;
 }
@@ -442,6 +442,22 @@ static void print_unused(const mgl_checkpoint *checkpoint)
         mgl_cli_printf("  and %d more (all of them: --json)\n", checkpoint->ignored - SHOWN);
 }
 
+/* Prints where the bytes are, and the bytes of all tensors in the files if they differ: a file may
+ * hold unused tensors, and parts of quantized matrices that the model does not need. */
+static void print_files(const mgl_checkpoint *checkpoint)
+{
+    if (!checkpoint->files) {
+        mgl_cli_put(" before they were packed\n");
+        return;
+    }
+    if (checkpoint->stored_bytes != checkpoint->bytes)
+        mgl_cli_printf("; %" PRIu64, checkpoint->stored_bytes);
+    if (checkpoint->gguf)
+        mgl_cli_put(" in a GGUF file\n");
+    else
+        mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
+}
+
 /* `image`: the compiled model, or NULL. */
 static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
@@ -455,12 +471,7 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     mgl_status status = mgl_cli_print_tokenizer(checkpoint->folder, &usable, err);
     mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
                    checkpoint->bytes);
-    if (image)
-        mgl_cli_put(" before they were packed\n");
-    else if (checkpoint->gguf)
-        mgl_cli_put(" in a GGUF file\n");
-    else
-        mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
+    print_files(checkpoint);
     if (image)
         print_image(image);
     if (formats->checkpoint) {
@@ -570,6 +581,7 @@ static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
     put_support(&out, gpu);
     mgl_json_out_int(&out, "parameters", (int64_t)checkpoint->parameters);
     mgl_json_out_int(&out, "bytes", (int64_t)checkpoint->bytes);
+    mgl_json_out_int(&out, "bytes_in_files", (int64_t)checkpoint->stored_bytes);
     mgl_json_out_int(&out, "files", checkpoint->files);
     mgl_json_out_int(&out, "ignored_tensors", checkpoint->ignored);
     if (checkpoint->graph)

@@ -99,6 +99,29 @@ START_TEST(the_text_for_people)
 }
 END_TEST
 
+/* quantize and info count bytes in the same way, also those of zero points. */
+START_TEST(bytes_as_info_counts_them)
+{
+    snprintf(path, sizeof path, "%s/counted", scratch_folder());
+    command_result result = command_runf("quantize %s -o %s --bits 4 --asym --json --quiet",
+                                         model_path("tales-5m"), path);
+    mgl_json json = command_json(&result, "megalith.quantize/1");
+    const double bits = json_number(&json, "bits_per_weight"), bytes = json_number(&json, "bytes");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("info %s --json", path);
+    json = command_json(&result, "megalith.info/1");
+    ck_assert_double_eq(json_number(&json, "bytes_in_files"), bytes);
+    const cJSON *kind = cJSON_GetArrayItem(json_at(&json, "quantized"), 0);
+    ck_assert_double_eq(8 * mgl_json_member(kind, "bytes")->valuedouble /
+                            mgl_json_member(kind, "parameters")->valuedouble,
+                        bits);
+    ck_assert_double_eq(bits, 4 + (16 + 8) / 128.0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 static const struct {
     const char *line;
     int code;
@@ -229,6 +252,7 @@ int main(void)
     tcase_set_timeout(tests, 0); /* ctest has the limit */
     tcase_add_loop_test(tests, the_model_runs, 0, sizeof formats / sizeof *formats);
     tcase_add_test(tests, the_text_for_people);
+    tcase_add_test(tests, bytes_as_info_counts_them);
     tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
     tcase_add_test(tests, models_that_are_rejected);
     tcase_add_test(tests, a_calibration);
