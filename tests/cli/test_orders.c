@@ -126,6 +126,10 @@ START_TEST(info_names_the_only_device)
     snprintf(name, sizeof name, "%s/groups", scratch_folder());
     ck_assert(write_quantized(&groups, NULL, name));
     check_cpu_only(name, "groups of 16 columns, or of a multiple of 32, not int4 group 48 f16");
+    command_result result = command_runf("lower %s --target sm_90a:132", name);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith lower: warning: MG801: "));
+    command_clear(&result);
 }
 END_TEST
 
