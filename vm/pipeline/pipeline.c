@@ -21,6 +21,23 @@ enum { DEFAULT_CAPACITY = 4096 };
 
 /* ---- options of lowering --------------------------------------------------------------------- */
 
+/* Fails for a name that is no dtype. The name of a format of weights has its own remedy. */
+static mgl_status fail_dtype(const char *name, mgl_error *err)
+{
+    static const struct {
+        const char *name, *bits; /* as in `quantize --bits` */
+    } weights[] = {{"int8", "8"}, {"int4", "4"}, {"fp8", "fp8"}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        if (!strcmp(name, weights[i].name))
+            return mgl_fail(err, MGL_USAGE, name,
+                            "a format of weights, not of activations; `megalith quantize MODEL "
+                            "--bits %s -o DIR` makes a model with such weights, and `megalith "
+                            "bench MODEL --dtype %s` measures synthetic weights; supported: auto, "
+                            "f32, bf16 and f16",
+                            weights[i].bits, name);
+    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
+}
+
 /* The default is f32 on a CPU, and the dtype of the checkpoint on a GPU. */
 static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
                                mgl_dtype *out, mgl_error *err)
@@ -30,10 +47,7 @@ static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target,
         return MGL_OK;
     }
     if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
-        return mgl_fail(
-            err, MGL_USAGE, name,
-            "unknown dtype; supported: auto, f32, bf16 and f16 (a model with int8, int4 "
-            "or fp8 weights comes from a checkpoint, or from `quantize`)");
+        return fail_dtype(name, err);
     return MGL_OK;
 }
 
