@@ -357,6 +357,7 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_model_files *
     if (!status && checkpoint->reasons.count) {
         mgl_graph_free(checkpoint->graph);
         checkpoint->graph = NULL;
+        checkpoint->ignored = 0; /* not known: the model is not bound */
     }
     return status;
 }

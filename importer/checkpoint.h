@@ -35,7 +35,8 @@ typedef struct mgl_checkpoint {
     bool gguf;                 /* a GGUF file */
     int ignored;               /* stored tensors that the model does not use, of harmless kinds:
                                 * precomputed rope frequencies, the head of a tied model, the
-                                * vision part of a wrapper, scales of activations */
+                                * vision part of a wrapper, scales of activations; 0 if there is no
+                                * graph */
 } mgl_checkpoint;
 
 /* Resolves, opens and reads `model`, and returns everything known about it. A model that is not

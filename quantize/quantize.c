@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "importer/layout.h"
 #include "importer/model_files.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/declare.h"

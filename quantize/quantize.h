@@ -13,9 +13,6 @@
 #include "base/error.h"
 #include "base/weight_format.h"
 
-/* The folder of finished layers inside the new folder, while a calibration is unfinished. */
-#define MGL_QUANTIZE_UNFINISHED "quantize.unfinished"
-
 /* The default of shard_bytes, as in Transformers. */
 #define MGL_QUANTIZE_SHARD_BYTES 5000000000u
 

@@ -436,9 +436,9 @@ static void print_unused(const mgl_checkpoint *checkpoint)
     enum { SHOWN = 8 };
     mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
                    checkpoint->ignored == 1 ? "tensor" : "tensors");
-    for (int i = 0; checkpoint->graph && i < checkpoint->ignored && i < SHOWN; i++)
+    for (int i = 0; i < checkpoint->ignored && i < SHOWN; i++)
         mgl_cli_printf("  %s\n", mgl_checkpoint_unused_name(checkpoint, i));
-    if (checkpoint->graph && checkpoint->ignored > SHOWN)
+    if (checkpoint->ignored > SHOWN)
         mgl_cli_printf("  and %d more (all of them: --json)\n", checkpoint->ignored - SHOWN);
 }
 

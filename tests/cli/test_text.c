@@ -481,6 +481,10 @@ START_TEST(quantized_model_that_is_not_supported)
     ck_assert_int_eq(result.code, 2);
     ck_assert_ptr_nonnull(strstr(result.err, "weights of 3 bits"));
     command_clear(&result);
+    result = command_runf("info %s", folder);
+    ck_assert_ptr_nonnull(strstr(result.out, "weights of 3 bits"));
+    ck_assert_ptr_null(strstr(result.out, "ignored")); /* the weights would be in use */
+    command_clear(&result);
 }
 END_TEST
 
