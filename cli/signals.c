@@ -40,6 +40,7 @@ static struct {
     atomic_bool ended;                 /* the verb and its output are done */
     bool told;                         /* guarded by `telling`: the line was printed */
     void (*_Atomic answer)(bool ends); /* NULL: every signal ends the verb */
+    const char *_Atomic hint;          /* ends the line; NULL: nothing */
 } signals;
 
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
@@ -76,9 +77,11 @@ static const char *signal_name(int number)
 /* Prints the line once. The caller holds `telling`. */
 static void say_line(const char *more)
 {
+    const char *hint = atomic_load(&signals.hint);
     mgl_cli_stop_bar();
     if (!signals.told)
-        mgl_cli_say(signals.verb, "interrupted by %s%s", signal_name(signals.number), more);
+        mgl_cli_say(signals.verb, "interrupted by %s%s%s", signal_name(signals.number),
+                    hint ? hint : "", more);
     signals.told = true;
 }
 
@@ -89,6 +92,11 @@ static void write_object(char *to, size_t size)
              "{\"schema\":\"megalith.error/1\",\"exit\":%d,\"where\":\"\","
              "\"message\":\"interrupted by %s\"}\n",
              SIGNAL_CODE + signals.number, signal_name(signals.number));
+}
+
+void mgl_cli_signals_hint(const char *hint)
+{
+    atomic_store(&signals.hint, hint);
 }
 
 void mgl_cli_signals_answer(void (*answer)(bool ends))

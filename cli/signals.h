@@ -32,6 +32,10 @@ mgl_status mgl_cli_check_cancel(mgl_error *err);
  * is called with a copy of `text`, and must not block. NULL: no action. */
 void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text);
 
+/* Sets a text that ends the line about the interruption, such as "; the same command continues".
+ * Static storage; NULL: none. */
+void mgl_cli_signals_hint(const char *hint);
+
 /* Makes a verb handle Ctrl-C itself. The waiting thread calls `answer` for each SIGINT. It calls
  * `answer` once with `ends` for a signal that ends the verb, after setting the switch; `answer`
  * then wakes whatever waits for input. `answer` must not block. */

@@ -106,17 +106,9 @@ static mgl_status read_rows(const mgl_graph *graph, int tensor, int64_t row, int
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
-static uint64_t tensor_bytes(const mgl_tensor *t, const mgl_quantized *quantized)
-{
-    return mgl_tensor_is_quantized(t)
-               ? quantized->bytes
-               : (uint64_t)t->rows * (uint64_t)t->cols * mgl_dtype_size(t->dtype);
-}
-
 /* Counts parameters and bytes. The graph's dtype becomes the dtype of its largest tensor; for a
  * quantized model, `declared`, or the dtype of its largest tensor that is not quantized. */
-static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const mgl_dtype *declared,
-                        mgl_checkpoint *checkpoint)
+static void count_graph(mgl_graph *graph, const mgl_dtype *declared, mgl_checkpoint *checkpoint)
 {
     uint64_t largest = 0;
     checkpoint->parameters = checkpoint->bytes = 0;
@@ -125,7 +117,7 @@ static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const 
         const bool is_quantized = mgl_tensor_is_quantized(t);
         uint64_t elements = (uint64_t)t->rows * (uint64_t)t->cols;
         checkpoint->parameters += elements;
-        checkpoint->bytes += tensor_bytes(t, &quantized[i]);
+        checkpoint->bytes += mgl_tensor_bytes(t);
         checkpoint->quantized += is_quantized;
         if (elements > largest && !is_quantized) {
             largest = elements;
@@ -136,17 +128,23 @@ static void count_graph(mgl_graph *graph, const mgl_quantized *quantized, const 
         graph->dtype = *declared;
 }
 
-/* Counts the stored tensors instead, for a checkpoint without a graph. */
-static void count_stored(const mgl_safetensors *files, mgl_checkpoint *checkpoint)
+/* Counts the stored tensors. Without a graph, they are the parameters and bytes of the
+ * checkpoint. */
+static void count_stored(const mgl_safetensors *files, bool has_graph, mgl_checkpoint *checkpoint)
 {
-    checkpoint->parameters = checkpoint->bytes = 0;
+    uint64_t parameters = 0, bytes = 0;
     for (size_t i = 0; i < files->tensors.count; i++) {
         const mgl_stored_tensor *stored = &files->tensors.items[i];
         uint64_t elements = 1;
         for (int d = 0; d < stored->rank; d++)
             elements *= (uint64_t)stored->shape[d];
-        checkpoint->parameters += elements;
-        checkpoint->bytes += stored->bytes;
+        parameters += elements;
+        bytes += stored->bytes;
+    }
+    checkpoint->stored_bytes = files->file_count ? bytes : 0;
+    if (!has_graph) {
+        checkpoint->parameters = parameters;
+        checkpoint->bytes = bytes;
     }
 }
 
@@ -253,7 +251,7 @@ static mgl_status compare(mgl_checkpoint *checkpoint, const mgl_naming *naming, 
     checkpoint->ignored = mgl_compare_tensors(&c);
     mgl_free(companion);
     if (!c.binder.status && declared->list.root)
-        return mgl_compiled_take_formats(&declared->list, checkpoint->graph, s->quantized, err);
+        return mgl_compiled_take_formats(&declared->list, checkpoint->graph, err);
     return c.binder.status;
 }
 
@@ -287,7 +285,7 @@ static mgl_status bind_graph(mgl_checkpoint *checkpoint, const declaration *decl
     graph->reader = s;
     graph->read = files->file_count ? read_rows : NULL;
     graph->close_reader = close_source;
-    count_graph(graph, s->quantized, declared->has_dtype ? &declared->dtype : NULL, checkpoint);
+    count_graph(graph, declared->has_dtype ? &declared->dtype : NULL, checkpoint);
     graph->read_codes = checkpoint->quantized && files->file_count ? read_codes : NULL;
     return MGL_OK;
 }
@@ -352,13 +350,14 @@ static mgl_status bind_files(mgl_checkpoint *checkpoint, const mgl_model_files *
     if (!status && checkpoint->reasons.failed)
         status = mgl_fail_memory(err, sizeof(mgl_reason));
     bool bound = checkpoint->graph && checkpoint->graph->reader;
-    if (!status && checkpoint->reasons.count)
-        count_stored(files, checkpoint);
+    if (!status)
+        count_stored(files, !checkpoint->reasons.count, checkpoint);
     if (!bound) /* the graph did not take ownership */
         mgl_safetensors_close(files);
     if (!status && checkpoint->reasons.count) {
         mgl_graph_free(checkpoint->graph);
         checkpoint->graph = NULL;
+        checkpoint->ignored = 0; /* not known: the model is not bound */
     }
     return status;
 }
@@ -541,12 +540,6 @@ int64_t mgl_checkpoint_stored_row(const mgl_checkpoint *checkpoint, int tensor, 
 {
     const source *s = checkpoint->graph->reader;
     return mgl_view_row(&s->views[tensor], row);
-}
-
-uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor)
-{
-    const source *s = checkpoint->graph->reader;
-    return tensor_bytes(&checkpoint->graph->tensors[tensor], &s->quantized[tensor]);
 }
 
 const char *mgl_checkpoint_unused_name(const mgl_checkpoint *checkpoint, int index)

@@ -28,14 +28,15 @@ typedef struct mgl_checkpoint {
     mgl_generation generation; /* end tokens and sampling values */
     mgl_reasons reasons;       /* why the model is not supported; empty: it is supported */
     uint64_t parameters;       /* elements of the model's tensors; a tied table counts once */
-    uint64_t bytes;            /* of those tensors, as stored; a quantized one with its scales and
-                                * zero points */
+    uint64_t bytes;            /* of those tensors (mgl_tensor_bytes) */
+    uint64_t stored_bytes;     /* of all tensors in the files; 0: a compiled model */
     int quantized;             /* quantized tensors of the graph */
     int files;                 /* safetensors files, or the GGUF file; 0: a compiled model */
     bool gguf;                 /* a GGUF file */
     int ignored;               /* stored tensors that the model does not use, of harmless kinds:
                                 * precomputed rope frequencies, the head of a tied model, the
-                                * vision part of a wrapper, scales of activations */
+                                * vision part of a wrapper, scales of activations; 0 if there is no
+                                * graph */
 } mgl_checkpoint;
 
 /* Resolves, opens and reads `model`, and returns everything known about it. A model that is not
@@ -69,10 +70,6 @@ const char *mgl_checkpoint_stored_name(const mgl_checkpoint *checkpoint, int ten
 /* Returns the row of the stored tensor that is row `row` of a tensor of the graph. Requires the
  * checkpoint's graph. */
 int64_t mgl_checkpoint_stored_row(const mgl_checkpoint *checkpoint, int tensor, int64_t row);
-
-/* Returns the stored bytes of a tensor of the graph; of a quantized one with its scales and zero
- * points. Requires the checkpoint's graph. */
-uint64_t mgl_checkpoint_tensor_bytes(const mgl_checkpoint *checkpoint, int tensor);
 
 /* Returns the name of the `index`-th stored tensor that the model does not use; NULL past the
  * last. Owned by the checkpoint, as above. */

@@ -80,6 +80,20 @@ static inline mgl_weight_format mgl_tensor_format(const mgl_tensor *tensor)
                                            : mgl_weight_format_of(tensor->dtype);
 }
 
+/* Bytes of the weights of a matrix in a format, with scales, and with minimums or zero points of a
+ * byte, without padding. This is the size of a matrix that `info` and `quantize` print. */
+static inline uint64_t mgl_matrix_bytes(mgl_weight_format format, int64_t rows, int64_t cols)
+{
+    return (uint64_t)(mgl_weight_format_bits(format, rows, cols) * (double)rows * (double)cols / 8 +
+                      0.5);
+}
+
+/* The same for a tensor in its format in the file. */
+static inline uint64_t mgl_tensor_bytes(const mgl_tensor *tensor)
+{
+    return mgl_matrix_bytes(mgl_tensor_format(tensor), tensor->rows, tensor->cols);
+}
+
 /* The geometry facts: the numbers that define the shape of a model. Each row is one fact.
  * Everything that handles all facts loops over mgl_geometry_facts: config reading, equality, the
  * model line of the text form, the digest, the meaning check, the constants of the kernel, `info`,

@@ -27,7 +27,16 @@ enum { MAX_ADAPTER = 1000 * 1000, MAX_HUB_NAME = 200 };
     "take the model in Hugging Face layout, with config.json, tokenizer.json and *.safetensors"
 
 /* The advice of a message. */
-enum advice { TAKE, CONVERT_WEIGHTS, CONVERT_TOKENIZER, TAKE_TOKENIZER, TAKE_INDEX, RENAME, MERGE };
+enum advice {
+    TAKE,
+    CONVERT_WEIGHTS,
+    CONVERT_TOKENIZER,
+    TAKE_TOKENIZER,
+    TAKE_INDEX,
+    RENAME,
+    MERGE,
+    CONTINUE
+};
 
 /*  missing file, pattern of a name in the folder, kind of that file, advice */
 static const struct row {
@@ -35,6 +44,8 @@ static const struct row {
     const char *pattern, *what;
     enum advice advice;
 } rows[] = {
+    {ANY_MODEL | MGL_LACKS_TOKENIZER, MGL_QUANTIZE_UNFINISHED,
+     "the finished layers of an interrupted `megalith quantize`", CONTINUE},
     {MGL_LACKS_TOKENIZER, "tokenizer.model", "a tokenizer of SentencePiece", CONVERT_TOKENIZER},
     {MGL_LACKS_TOKENIZER, "spiece.model", "a tokenizer of SentencePiece", CONVERT_TOKENIZER},
     {MGL_LACKS_TOKENIZER, "sentencepiece*.model", "a tokenizer of SentencePiece",
@@ -247,6 +258,9 @@ static void put_advice(mgl_text *out, enum advice advice, const char *folder, co
         break;
     case MERGE:
         mgl_text_put(out, "merge it into its base model first (merge_and_unload of peft)");
+        break;
+    case CONTINUE:
+        mgl_text_put(out, "give the same command again, which continues");
         break;
     case RENAME:
         mgl_text_format(out, "if %.80s is the whole model, rename it to model.safetensors", name);

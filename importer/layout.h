@@ -8,6 +8,10 @@
 
 #include "base/error.h"
 
+/* The folder of finished layers inside the folder of a quantized model, while the calibration of
+ * `quantize` is unfinished. */
+#define MGL_QUANTIZE_UNFINISHED "quantize.unfinished"
+
 /* The file that a folder lacks (bits). */
 typedef enum mgl_lack {
     MGL_LACKS_CONFIG = 1,   /* config.json */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "importer/layout.h"
 #include "importer/model_files.h"
 #include "quantize/calibrate/calibrate.h"
 #include "quantize/declare.h"
@@ -365,9 +366,10 @@ static void fill_report(const job *j, mgl_quantize_report *report)
         report->read += t->bytes;
         report->matrices += s->quantized;
         report->wide += s->quantized && !s->is_head && s->format.code != j->request->layers.code;
-        report->weights += s->quantized ? (uint64_t)(t->shape[0] * t->shape[1]) : 0;
-        for (int part = MGL_PART_CODES; part <= MGL_PART_ZEROS; part++)
-            report->codes += s->parts[part] < 0 ? 0 : j->plan.tensors[s->parts[part]].bytes;
+        if (!s->quantized)
+            continue;
+        report->weights += (uint64_t)(t->shape[0] * t->shape[1]);
+        report->codes += mgl_matrix_bytes(s->format, t->shape[0], t->shape[1]);
     }
 }
 

@@ -13,9 +13,6 @@
 #include "base/error.h"
 #include "base/weight_format.h"
 
-/* The folder of finished layers inside the new folder, while a calibration is unfinished. */
-#define MGL_QUANTIZE_UNFINISHED "quantize.unfinished"
-
 /* The default of shard_bytes, as in Transformers. */
 #define MGL_QUANTIZE_SHARD_BYTES 5000000000u
 
@@ -67,8 +64,8 @@ const char *const *mgl_quantize_texts(size_t *count);
 
 typedef struct mgl_quantize_report {
     uint64_t read, written;  /* bytes of all tensors in the two folders */
-    uint64_t weights, codes; /* weights of the quantized matrices, and their bytes with scales and
-                              * zero points */
+    uint64_t weights, codes; /* weights of the quantized matrices, and their bytes
+                              * (mgl_matrix_bytes) */
     int matrices;            /* quantized matrices in the files */
     int wide;                /* of these, matrices with 8 bits because of bits_per_weight */
     int files;               /* safetensors files */

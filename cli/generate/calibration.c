@@ -52,8 +52,9 @@ static size_t cut(const mgl_cli_corpus *corpus, size_t length, size_t all, size_
     return runs;
 }
 
-/* Limits the length of a sample to the positions of the model. */
-static mgl_status limit_length(const char *path, size_t *length, mgl_error *err)
+/* Limits the length of a sample to the positions of the model, and reads the size of its
+ * vocabulary. */
+static mgl_status read_limits(const char *path, size_t *length, int32_t *vocab, mgl_error *err)
 {
     mgl_checkpoint *checkpoint = NULL;
     mgl_status status = mgl_import(path, &checkpoint, err);
@@ -61,6 +62,7 @@ static mgl_status limit_length(const char *path, size_t *length, mgl_error *err)
         return status;
     const size_t positions = (size_t)checkpoint->graph->max_positions;
     *length = *length < positions ? *length : positions;
+    *vocab = checkpoint->graph->geometry.vocab;
     mgl_checkpoint_close(checkpoint);
     return MGL_OK;
 }
@@ -69,11 +71,14 @@ mgl_status mgl_cli_calibration_read(const char *model, const char *file, size_t 
                                     mgl_cli_calibration *out, mgl_error *err)
 {
     char *path = NULL;
+    int32_t vocab = 0;
     mgl_status status = mgl_model_find(model, &path, err);
     if (!status)
-        status = limit_length(path, &length, err);
+        status = read_limits(path, &length, &vocab, err);
     if (!status)
         status = read_corpus(path, file, &out->corpus, err);
+    if (!status)
+        status = mgl_cli_corpus_check(&out->corpus, vocab, file, err);
     mgl_free(path);
     if (status)
         return status;

@@ -163,7 +163,9 @@ static mgl_status check_list(const mgl_cli_compare *c, mgl_error *err)
     mgl_status status = mgl_import(c->path, &model, err);
     if (status)
         return status;
-    status = check_formats(c, model, err);
+    status = mgl_cli_corpus_check(c->corpus, model->graph->geometry.vocab, c->source, err);
+    if (!status)
+        status = check_formats(c, model, err);
     for (size_t i = 0; i < c->list->count && !status; i++)
         if (c->list->items[i].is_path)
             status = check_path(c, model, &c->list->items[i], err);

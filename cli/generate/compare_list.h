@@ -7,7 +7,8 @@
 /* The names of formats, for help and errors. */
 #define MGL_CLI_COMPARED_FORMATS                                                                   \
     "f32, bf16, f16, int8, int4, fp8; after int8, int4 or fp8: -gN (N columns share a scale, a "   \
-    "multiple of 16 up to 1024), -row (a row shares a scale), -asym (zero points), -head8, "       \
+    "multiple of 16 up to 1024), -row (a row shares a scale), -asym (int8 and int4: zero "         \
+    "points), -head8, "                                                                            \
     "-head4 or -headfp8, and the name of a --method of `quantize`: -clip, -gptq"
 
 /* An item of the list. */

@@ -8,6 +8,8 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
+#include <stdio.h>
+
 mgl_status mgl_cli_corpus_make(mgl_cli_corpus *corpus, size_t room, mgl_error *err)
 {
     corpus->texts = mgl_alloc_zero(room ? room : 1, sizeof *corpus->texts);
@@ -58,6 +60,23 @@ mgl_status mgl_cli_corpus_take_list(mgl_cli_corpus *corpus, mgl_cli_prompts *lis
             mgl_error_name(err, name);
     }
     return status;
+}
+
+mgl_status mgl_cli_corpus_check(const mgl_cli_corpus *corpus, int32_t vocab, const char *name,
+                                mgl_error *err)
+{
+    char where[200];
+    for (size_t i = 0; i < corpus->count; i++)
+        for (size_t k = 0; k < corpus->texts[i].count; k++) {
+            const int32_t id = corpus->texts[i].ids[k];
+            if (id >= 0 && id < vocab)
+                continue;
+            snprintf(where, sizeof where, "%.150s: text %zu", name ? name : "default texts", i);
+            return mgl_fail(err, MGL_BAD_INPUT, where,
+                            "token %zu is %d; the vocabulary has the ids 0 to %d", k, (int)id,
+                            (int)vocab - 1);
+        }
+    return MGL_OK;
 }
 
 void mgl_cli_corpus_clear(mgl_cli_corpus *corpus)

@@ -13,9 +13,11 @@
 #include "importer/checkpoint.h"
 #include "schedule/tuned/tuned.h"
 #include "vm/image.h"
+#include "vm/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define INFO_OPTIONS(X) MGL_CLI_JSON_OPTION(X)
 MGL_CLI_OPTIONS(INFO_OPTIONS)
@@ -327,7 +329,7 @@ static bool add_kind(const mgl_checkpoint *checkpoint, int first, kind *out)
             return false;
         out->count++;
         out->elements += (uint64_t)t->rows * (uint64_t)t->cols;
-        out->bytes += mgl_checkpoint_tensor_bytes(checkpoint, i);
+        out->bytes += mgl_tensor_bytes(t);
     }
     return true;
 }
@@ -376,22 +378,91 @@ static void put_quantized(mgl_json_out *out, const mgl_checkpoint *checkpoint)
     mgl_json_out_close_array(out);
 }
 
+/* Whether a GPU can run the model. */
+typedef struct gpu_check {
+    bool is_known, supported; /* not known: a compiled model, or a model that is not supported */
+    mgl_error why;            /* not supported: the reason */
+} gpu_check;
+
+static mgl_status check_gpu(const mgl_checkpoint *checkpoint, gpu_check *out, mgl_error *err)
+{
+    out->is_known = checkpoint->graph && checkpoint->files;
+    const mgl_status status =
+        out->is_known ? mgl_pipeline_check_gpu(checkpoint->graph, &out->why) : MGL_OK;
+    if (status == MGL_NO_MEMORY && err)
+        *err = out->why;
+    out->supported = !status;
+    return status == MGL_NO_MEMORY ? status : MGL_OK;
+}
+
+static void print_support(const mgl_checkpoint *checkpoint, const gpu_check *gpu, bool usable)
+{
+    const bool is_cpu_only = gpu->is_known && !gpu->supported;
+    mgl_cli_printf("%-14s%s%s%s\n", "supported", checkpoint->reasons.count ? "no" : "yes",
+                   is_cpu_only ? ", on a CPU only" : "",
+                   checkpoint->reasons.count || usable ? ""
+                                                       : ", with token ids only (see tokenizer)");
+    for (size_t i = 0; i < checkpoint->reasons.count; i++)
+        mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
+                       checkpoint->reasons.items[i].message);
+    if (is_cpu_only)
+        mgl_cli_printf("  %s: %.*s\n", gpu->why.where, (int)strcspn(gpu->why.message, "\n"),
+                       gpu->why.message);
+}
+
+/* Writes the devices on which the model runs, and why a GPU is not one of them. */
+static void put_support(mgl_json_out *out, const gpu_check *gpu)
+{
+    if (!gpu->is_known)
+        return;
+    mgl_json_out_array(out, "devices");
+    mgl_json_out_string(out, NULL, "cpu");
+    if (gpu->supported)
+        mgl_json_out_string(out, NULL, "cuda");
+    mgl_json_out_close_array(out);
+    mgl_json_out_array(out, "cuda_reasons");
+    if (!gpu->supported) {
+        mgl_json_out_object(out, NULL);
+        mgl_json_out_string(out, "where", gpu->why.where);
+        mgl_json_out_string(out, "message", gpu->why.message);
+        mgl_json_out_close_object(out);
+    }
+    mgl_json_out_close_array(out);
+}
+
 /* Prints the first names and the number of stored tensors that the model does not use. */
 static void print_unused(const mgl_checkpoint *checkpoint)
 {
     enum { SHOWN = 8 };
     mgl_cli_printf("%-14s%d stored %s the model does not use\n", "ignored", checkpoint->ignored,
                    checkpoint->ignored == 1 ? "tensor" : "tensors");
-    for (int i = 0; checkpoint->graph && i < checkpoint->ignored && i < SHOWN; i++)
+    for (int i = 0; i < checkpoint->ignored && i < SHOWN; i++)
         mgl_cli_printf("  %s\n", mgl_checkpoint_unused_name(checkpoint, i));
-    if (checkpoint->graph && checkpoint->ignored > SHOWN)
+    if (checkpoint->ignored > SHOWN)
         mgl_cli_printf("  and %d more (all of them: --json)\n", checkpoint->ignored - SHOWN);
+}
+
+/* Prints where the bytes are, and the bytes of all tensors in the files if they differ: a file may
+ * hold unused tensors, and parts of quantized matrices that the model does not need. */
+static void print_files(const mgl_checkpoint *checkpoint)
+{
+    if (!checkpoint->files) {
+        mgl_cli_put(" before they were packed\n");
+        return;
+    }
+    if (checkpoint->stored_bytes != checkpoint->bytes)
+        mgl_cli_printf("; %" PRIu64, checkpoint->stored_bytes);
+    if (checkpoint->gguf)
+        mgl_cli_put(" in a GGUF file\n");
+    else
+        mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
 }
 
 /* `image`: the compiled model, or NULL. */
 static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat, mgl_error *err)
+                             const gpu_check *gpu, const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_cli_printf("%-14s%s\n%-14s%s\n", "model", name, "architecture", architecture(checkpoint));
     if (checkpoint->graph)
@@ -400,12 +471,7 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     mgl_status status = mgl_cli_print_tokenizer(checkpoint->folder, &usable, err);
     mgl_cli_printf("%-14s%" PRIu64 "\n%-14s%" PRIu64, "parameters", checkpoint->parameters, "bytes",
                    checkpoint->bytes);
-    if (image)
-        mgl_cli_put(" before they were packed\n");
-    else if (checkpoint->gguf)
-        mgl_cli_put(" in a GGUF file\n");
-    else
-        mgl_cli_printf(" in %d %s\n", checkpoint->files, checkpoint->files == 1 ? "file" : "files");
+    print_files(checkpoint);
     if (image)
         print_image(image);
     if (formats->checkpoint) {
@@ -416,13 +482,7 @@ static mgl_status print_text(const char *name, const mgl_checkpoint *checkpoint,
     print_entries(tuned);
     if (checkpoint->ignored)
         print_unused(checkpoint);
-    mgl_cli_printf("%-14s%s\n", "supported",
-                   checkpoint->reasons.count ? "no"
-                   : usable                  ? "yes"
-                                             : "yes, with token ids only (see tokenizer)");
-    for (size_t i = 0; i < checkpoint->reasons.count; i++)
-        mgl_cli_printf("  %s: %s\n", checkpoint->reasons.items[i].where,
-                       checkpoint->reasons.items[i].message);
+    print_support(checkpoint, gpu, usable);
     return status;
 }
 
@@ -501,7 +561,8 @@ static void put_image(mgl_json_out *out, const mgl_image *image)
 
 static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
                              const mgl_image *image, const mgl_formats *formats,
-                             const entries *tuned, const chat_end *chat, mgl_error *err)
+                             const gpu_check *gpu, const entries *tuned, const chat_end *chat,
+                             mgl_error *err)
 {
     mgl_json_out out = {0};
     mgl_json_out_begin(&out, "megalith.info/1");
@@ -517,8 +578,10 @@ static mgl_status print_json(const char *name, const mgl_checkpoint *checkpoint,
         mgl_json_out_close_object(&out);
     }
     mgl_json_out_close_array(&out);
+    put_support(&out, gpu);
     mgl_json_out_int(&out, "parameters", (int64_t)checkpoint->parameters);
     mgl_json_out_int(&out, "bytes", (int64_t)checkpoint->bytes);
+    mgl_json_out_int(&out, "bytes_in_files", (int64_t)checkpoint->stored_bytes);
     mgl_json_out_int(&out, "files", checkpoint->files);
     mgl_json_out_int(&out, "ignored_tensors", checkpoint->ignored);
     if (checkpoint->graph)
@@ -539,6 +602,7 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
     mgl_checkpoint *checkpoint = NULL;
     mgl_image *image = NULL;
     mgl_formats formats;
+    gpu_check gpu = {0};
     entries tuned = {0};
     chat_end chat = {.id = -1};
     mgl_status status = mgl_checkpoint_open(operand, &checkpoint, err);
@@ -550,11 +614,13 @@ static mgl_status info(const char *operand, const void *options, mgl_error *err)
         status = find_entries(checkpoint, &tuned, err);
     if (!status)
         status = find_formats(checkpoint, image, &formats, err);
+    if (!status)
+        status = check_gpu(checkpoint, &gpu, err);
     if (!status && o->json.given) {
-        status = print_json(operand, checkpoint, image, &formats, &tuned, &chat, err);
+        status = print_json(operand, checkpoint, image, &formats, &gpu, &tuned, &chat, err);
     } else if (!status) {
         mgl_cli_say_lines("info", tuned.notes.bytes);
-        status = print_text(operand, checkpoint, image, &formats, &tuned, &chat, err);
+        status = print_text(operand, checkpoint, image, &formats, &gpu, &tuned, &chat, err);
     }
     clear_entries(&tuned);
     mgl_free(chat.text);

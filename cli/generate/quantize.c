@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_out.h"
+#include "importer/layout.h"
 #include "importer/mega.h"
 #include "quantize/quantize.h"
 
@@ -43,7 +44,7 @@ enum {
       "128; "                                                                                      \
       "others: the whole row)")                                                                    \
     X(flag, sym, "--sym", NULL, 0, 0, "integers without zero points (the default)")                \
-    X(flag, asym, "--asym", NULL, 0, 0, "integers with zero points")                               \
+    X(flag, asym, "--asym", NULL, 0, 0, "integers with zero points; fp8 has none")                 \
     X(text, head, "--head", "8|4|fp8|keep", 0, 0,                                                  \
       "codes of the head; keep: the head is not quantized (keep)")                                 \
     X(text, scales, "--scales", "bf16|f16|f32", 0, 0,                                              \
@@ -194,13 +195,21 @@ static mgl_status show(void *user, uint64_t done, uint64_t total, mgl_error *err
     return mgl_cli_check_cancel(err);
 }
 
-/* Prints the memory before the work starts. `user`: the flags. */
+/* The memory that has been printed. */
+typedef struct shown {
+    bool is_quiet;
+    uint64_t bytes;
+} shown;
+
+/* Prints the memory before the work starts. A calibration of several passes calls this for each
+ * pass. `user`: a shown. */
 static void show_memory(void *user, uint64_t bytes, uint64_t available)
 {
-    const struct options *o = user;
-    if (!o->quiet.given)
+    shown *s = user;
+    if (!s->is_quiet && bytes > s->bytes)
         mgl_cli_say("quantize", "the calibration needs %.1f MB of memory; available: %.1f MB",
                     (double)bytes / 1e6, (double)available / 1e6);
+    s->bytes = bytes > s->bytes ? bytes : s->bytes;
 }
 
 /* Prints a format without the dtype of its scales. */
@@ -311,6 +320,8 @@ static mgl_status run_request(const char *model, const struct options *o,
         status = read_samples(model, o, request, &calibration, err);
     if (!status && owns)
         mgl_cli_signals_leave(leave, o->output.value);
+    if (calibration.count)
+        mgl_cli_signals_hint("; the same command continues the calibration");
     if (!status)
         status = mgl_quantize(model, request, o->output.value, report, err);
     mgl_cli_signals_leave(NULL, NULL);
@@ -322,7 +333,8 @@ static mgl_status quantize(const char *operand, const void *options, mgl_error *
 {
     const struct options *o = options;
     const double start = mgl_clock_s();
-    mgl_quantize_request request = {.step = show, .memory = show_memory, .user = (void *)o};
+    shown memory = {.is_quiet = o->quiet.given};
+    mgl_quantize_request request = {.step = show, .memory = show_memory, .user = &memory};
     mgl_quantize_report report;
     mgl_status status = read_flags(o, &request, err);
     if (!status)

@@ -2,9 +2,11 @@
  * megalith explain MGnnn: prints what a diagnostic of `check` means, an example, and the remedy.
  * megalith explain OUTCOME: prints what to do after this outcome of a trial (verdict.def).
  * megalith explain F.mls: prints the predicted time per token of a schedule and its breakdown by
- * the cost model.
+ * the cost model. For a target without measured costs, such as a CPU, it prints the bytes of the
+ * weights.
  */
 #include "cli/cli.h"
+#include "cli/schedule/warning.h"
 #include "cli/signals.h"
 
 #include "autotune/store/verdict.h"
@@ -135,6 +137,12 @@ static void print_variants(const mgl_cost *cost)
         }
 }
 
+static void print_weights(double weights, double padding)
+{
+    mgl_cli_printf("weights     %.0f bytes, and %.0f of padding (%.1f %%)\n", weights, padding,
+                   100 * padding / weights);
+}
+
 static void print_prediction(const prediction *p)
 {
     const mgl_cost *cost = &p->cost;
@@ -146,8 +154,7 @@ static void print_prediction(const prediction *p)
                    rows_of(p), p->load.context, p->load.tokens,
                    p->load.tokens == 1 ? "token" : "tokens");
     double padding, weights = mgl_cost_weight_bytes(p->program, &padding);
-    mgl_cli_printf("weights     %.0f bytes, and %.0f of padding (%.1f %%)\n", weights, padding,
-                   100 * padding / weights);
+    print_weights(weights, padding);
     if (p->program->second)
         mgl_cli_printf("list        %s\n", mgl_trace_list_name(list_of(p)));
     mgl_cli_put("\n"
@@ -241,11 +248,56 @@ static prediction asked_of(const struct options *o)
                         .prompt = o->prompt.given ? (int)o->prompt.value : 0};
 }
 
+/* Prints the bytes of the weights of a schedule whose target has no measured costs. */
+static void print_bytes(const struct options *o, const mgl_program *program, const char *why)
+{
+    double padding, weights = mgl_cost_weight_bytes(program, &padding);
+    if (!o->json.given) {
+        mgl_cli_printf("predicted   unknown: %s\n", why);
+        mgl_cli_printf("of          %s:%d\n", program->target.arch, program->queue_count);
+        print_weights(weights, padding);
+        return;
+    }
+    mgl_json_out out = {0};
+    mgl_json_out_begin(&out, "megalith.cost/1");
+    mgl_json_out_null(&out, "device");
+    mgl_json_out_string(&out, "arch", program->target.arch);
+    mgl_json_out_int(&out, "queues", program->queue_count);
+    mgl_json_out_null(&out, "predicted_us");
+    mgl_json_out_null(&out, "predicted_floor_us");
+    mgl_json_out_string(&out, "note", why);
+    mgl_json_out_real(&out, "weight_bytes", weights);
+    mgl_json_out_real(&out, "padding_bytes", padding);
+    mgl_cli_end_json(&out);
+}
+
+/* Finds the costs and prints the prediction. Without a device name, a target that has no measured
+ * costs is no error. */
+static mgl_status print_schedule(const struct options *o, prediction *p, mgl_error *err)
+{
+    mgl_costs costs;
+    mgl_error why = {0};
+    mgl_status status =
+        mgl_costs_find_for(&p->program->target, o->device_name.value, &p->device, &costs, &why);
+    if (status == MGL_BAD_INPUT && !o->device_name.given) {
+        print_bytes(o, p->program, why.message);
+        return MGL_OK;
+    }
+    if (status && err)
+        *err = why;
+    if (!status)
+        status = predict(p, &costs, err);
+    if (!status && o->json.given)
+        print_prediction_json(p);
+    else if (!status)
+        print_prediction(p);
+    return status;
+}
+
 /* The cost model needs an accepted schedule. */
 static mgl_status explain_schedule(const struct options *o, const char *path, mgl_error *err)
 {
     mgl_program *program = NULL;
-    mgl_costs costs;
     prediction p = asked_of(o);
     if (o->prompt.given && o->batch.given)
         return mgl_fail(err, MGL_USAGE, "--prompt", "applies to one sequence; leave out --batch");
@@ -256,13 +308,9 @@ static mgl_status explain_schedule(const struct options *o, const char *path, mg
     if (!status)
         status = mgl_cli_check_cancel(err);
     if (!status)
-        status = mgl_costs_find_for(&program->target, o->device_name.value, &p.device, &costs, err);
+        status = mgl_cli_warn_machine("explain", program, err);
     if (!status)
-        status = predict(&p, &costs, err);
-    if (!status && o->json.given)
-        print_prediction_json(&p);
-    else if (!status)
-        print_prediction(&p);
+        status = print_schedule(o, &p, err);
     mgl_program_free(program);
     return status;
 }

@@ -3,6 +3,7 @@
  * run.
  */
 #include "cli/cli.h"
+#include "cli/schedule/warning.h"
 #include "cli/signals.h"
 
 #include "importer/checkpoint.h"
@@ -60,6 +61,8 @@ static mgl_status lower(const char *operand, const void *options, mgl_error *err
                                           &tuned, err);
     if (!status)
         mgl_cli_say_lines("lower", tuned.note);
+    if (!status)
+        status = mgl_cli_warn_machine("lower", program, err);
     if (!status)
         status = mgl_cli_check_cancel(err);
     if (!status)

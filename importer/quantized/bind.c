@@ -622,17 +622,6 @@ static void mark_used(const matrix *m)
     m->b->used[q->codes] = m->b->used[q->scales] = true;
 }
 
-/* Adds up the stored bytes of the rows of the view. */
-static void count_bytes(const matrix *m, int64_t rows)
-{
-    mgl_quantized *q = m->out;
-    const int parts[] = {q->codes, q->scales, q->zeros};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i] >= 0 && (i == 0 || parts[i] != q->codes))
-            q->bytes += (uint64_t)((double)stored_of(m->b, parts[i])->bytes * (double)rows /
-                                   (double)m->rows);
-}
-
 /* Removes ".weight" at the end. */
 static void module_name(const char *name, char out[NAME])
 {
@@ -743,10 +732,7 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
     }
     const mgl_stored_tensor *t = stored_of(b, codes);
     if (mgl_gguf_is_quantized(t->stored_dtype)) {
-        if (!bind_blocks(&m, view, codes))
-            return MGL_BINDING_REJECTED;
-        count_bytes(&m, tensor->rows);
-        return MGL_BINDING_QUANTIZED;
+        return bind_blocks(&m, view, codes) ? MGL_BINDING_QUANTIZED : MGL_BINDING_REJECTED;
     }
     const bool is_code = suffix || has_dtype(t, "I8") || has_dtype(t, "F8_E4M3");
     if (!is_code)
@@ -771,7 +757,6 @@ mgl_binding mgl_quantized_bind(mgl_binder *b, const mgl_tensor *tensor, const mg
     if (!good)
         return MGL_BINDING_REJECTED;
     mark_used(&m);
-    count_bytes(&m, tensor->rows);
     return MGL_BINDING_QUANTIZED;
 }
 

@@ -46,7 +46,6 @@ typedef struct mgl_quantized {
                        the columns are not reordered (order.h) */
     bool relabeled; /* the inputs of the matrix have the same order, so column i of the codes is
                        column i of the graph's tensor */
-    uint64_t bytes; /* of the stored tensors: the share of the rows */
 } mgl_quantized;
 
 /* The state of binding a checkpoint. */

@@ -47,8 +47,7 @@ static bool parse_tensor(const char *text, mgl_weight_format *out, bool *reorder
     return mgl_compiled_parse_format(format, out) && (!*reordered || out->group != MGL_GROUP_ALL);
 }
 
-mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,
-                                     mgl_quantized *quantized, mgl_error *err)
+mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph, mgl_error *err)
 {
     const cJSON *item, *formats = mgl_json_member(header->root, "__metadata__");
     cJSON_ArrayForEach(item, formats)
@@ -62,11 +61,9 @@ mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,
                             "the format of the tensor %.100s is not valid; compile the model again",
                             item->string);
         mgl_tensor *t = &graph->tensors[index];
-        const double bits = mgl_weight_format_bits(format, t->rows, t->cols);
         t->quantized = format;
         t->reordered = reordered;
         t->dtype = MGL_F32;
-        quantized[index].bytes = (uint64_t)(bits * (double)t->rows * (double)t->cols / 8 + 0.5);
     }
     return MGL_OK;
 }

@@ -7,14 +7,14 @@
 #define MGL_IMPORTER_QUANTIZED_COMPILED_H
 
 #include "base/json.h"
-#include "importer/quantized/bind.h"
+#include "base/text.h"
+#include "importer/graph.h"
 
 /* Appends the member `"__metadata__":{...},` if a tensor of the graph is quantized. */
 void mgl_compiled_put_formats(const mgl_graph *graph, mgl_text *text);
 
-/* Sets the formats of the graph's tensors, and the bytes of `quantized` (tensor_count). */
-mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph,
-                                     mgl_quantized *quantized, mgl_error *err);
+/* Sets the formats of the graph's tensors. */
+mgl_status mgl_compiled_take_formats(const mgl_json *header, mgl_graph *graph, mgl_error *err);
 
 /* Parses a format as mgl_weight_format_print prints it. */
 bool mgl_compiled_parse_format(const char *text, mgl_weight_format *out);

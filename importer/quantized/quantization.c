@@ -189,15 +189,16 @@ static void read_awq(mgl_config_reader *r, mgl_quantization *out)
                   key_of(r->root, "group_size", "q_group_size"));
     if (version && strcasecmp(version, "gemm") != 0)
         mgl_config_refuse(r, key,
-                          "the AWQ layout \"%.80s\" is not supported; supported: gemm; save the "
-                          "model in the gemm layout",
+                          "the AWQ layout \"%.80s\" is not supported; supported: gemm; use a "
+                          "checkpoint with version \"gemm\", or quantize the original checkpoint",
                           version);
     if (backend && !strcasecmp(backend, "llm-awq"))
-        mgl_config_refuse(r, "backend",
-                          "the layout of llm-awq is not supported; supported: gemm of AutoAWQ");
+        mgl_config_refuse(
+            r, "backend",
+            "the layout of llm-awq is not supported; supported: gemm of AutoAWQ; " USE_ORIGINAL);
     if (out->count && out->groups[0].bits == 8)
         mgl_config_refuse(r, key_of(r->root, "bits", "w_bit"),
-                          "AWQ weights of 8 bits are not supported; supported: 4");
+                          "AWQ weights of 8 bits are not supported; supported: 4; " USE_ORIGINAL);
     if (out->count)
         out->groups[0].symmetric = !mgl_config_flag(r, r->root, "zero_point", true);
     mgl_declared_list(r, r->root, "modules_to_not_convert", &out->ignore);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/output.h"
 #include "base/sha256.h"
+#include "importer/layout.h"
 #include "quantize/pack.h"
 
 #include <stdio.h>

@@ -48,11 +48,7 @@ static int first_fused(const mgl_safetensors *files, int source)
 
 static double count_bytes(const mgl_stored_tensor *t, mgl_weight_format f)
 {
-    const double rows = (double)t->shape[0], columns = (double)t->shape[1];
-    const double groups = rows * (double)mgl_weight_format_groups(f, t->shape[1]);
-    const double bits = mgl_weight_code_get(f.code)->bits;
-    return rows * columns * bits / 8 +
-           groups * ((double)mgl_dtype_size(f.scales) + (f.zeros ? bits / 8 : 0));
+    return (double)mgl_matrix_bytes(f, t->shape[0], t->shape[1]);
 }
 
 /* Orders candidates by descending gain for each byte, then by name: sources are sorted by name. */

@@ -20,7 +20,7 @@ static const char known[] =
 static mgl_status fail_unknown(const char *where, mgl_error *err)
 {
     return mgl_fail(err, MGL_BAD_INPUT, where,
-                    "what steps cost there has not been measured; it has for %s", known + 2);
+                    "the costs of steps have not been measured; devices with costs: %s", known + 2);
 }
 
 static int find_device(const char *name)

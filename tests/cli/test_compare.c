@@ -213,6 +213,7 @@ static const struct {
     {"int8-g2048", "", 1, "unknown format: \"int8-g2048\"" ALLOWED},
     {"int4-g64-row", "", 1, "unknown format: \"int4-g64-row\"" ALLOWED},
     {"fp8-asym", "", 1, "unknown format: \"fp8-asym\"" ALLOWED},
+    {"fp8-asym", "", 1, "-asym (int8 and int4: zero points)"},
     {"int8-", "", 1, "unknown format: \"int8-\"" ALLOWED},
     {"bf16-g64", "", 1, "unknown format: \"bf16-g64\"" ALLOWED},
     {"int8-rtn-clip", "", 1, "unknown format: \"int8-rtn-clip\"" ALLOWED},

@@ -89,6 +89,70 @@ START_TEST(a_gpu_needs_one_map_for_gate_and_up)
 }
 END_TEST
 
+/* Checks that info names the CPU as the only device, for this reason. */
+static void check_cpu_only(const char *model, const char *reason)
+{
+    command_result result = command_runf("info %s", model);
+    ck_assert_int_eq(result.code, 0);
+    const char *line = strstr(result.out, "supported     yes, on a CPU only");
+    ck_assert_msg(line && strstr(line, reason), "%s", result.out);
+    command_clear(&result);
+    result = command_runf("info %s --json", model);
+    mgl_json json = command_json(&result, "megalith.info/1");
+    ck_assert(cJSON_IsTrue(json_at(&json, "supported")));
+    const cJSON *devices = json_at(&json, "devices");
+    ck_assert_int_eq(cJSON_GetArraySize(devices), 1);
+    ck_assert_str_eq(devices->child->valuestring, "cpu");
+    const cJSON *why = cJSON_GetArrayItem(json_at(&json, "cuda_reasons"), 0);
+    ck_assert_ptr_nonnull(strstr(mgl_json_member(why, "message")->valuestring, reason));
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+
+/* info has the reasons of lowering and of the checks of the CUDA machine, without a GPU. */
+START_TEST(info_names_the_only_device)
+{
+    static const recipe groups = {.config = "{\"quant_method\": \"gptq\", \"bits\": 4, "
+                                            "\"group_size\": 48, \"sym\": false}",
+                                  .layout = GPTQ,
+                                  .bits = 4,
+                                  .group = 48,
+                                  .rows = 1,
+                                  .scales = "F16",
+                                  .zeros = true,
+                                  .zero_offset = 1};
+    char name[250];
+    check_cpu_only(folder, "gate and up of a layer have different orders of columns (g_idx)");
+    snprintf(name, sizeof name, "%s/groups", scratch_folder());
+    ck_assert(write_quantized(&groups, NULL, name));
+    check_cpu_only(name, "groups of 16 columns, or of a multiple of 32, not int4 group 48 f16");
+    command_result result = command_runf("lower %s --target sm_90a:132", name);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith lower: warning: MG801: "));
+    command_clear(&result);
+}
+END_TEST
+
+/* A model that a GPU runs has both devices; a compiled model has the device of its target. */
+START_TEST(info_names_both_devices)
+{
+    const char *model = model_path("quantized/q-tales-gptq-int4-g64");
+    command_result result = command_runf("info %s --json", model);
+    mgl_json json = command_json(&result, "megalith.info/1");
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "devices")), 2);
+    ck_assert_int_eq(cJSON_GetArraySize(json_at(&json, "cuda_reasons")), 0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("info %s", model);
+    ck_assert_ptr_nonnull(strstr(result.out, "supported     yes\n"));
+    command_clear(&result);
+    ck_assert_int_eq(command_code("compile %s --target cpu:1 -o %s/m.mega", folder, folder), 0);
+    result = command_runf("info %s/m.mega", folder);
+    ck_assert_ptr_null(strstr(result.out, "on a CPU only"));
+    command_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("orders");
@@ -96,6 +160,8 @@ int main(void)
     tcase_add_test(tests, info_counts_reordered_matrices);
     tcase_add_test(tests, a_compiled_model_gives_the_same_reply);
     tcase_add_test(tests, a_gpu_needs_one_map_for_gate_and_up);
+    tcase_add_test(tests, info_names_the_only_device);
+    tcase_add_test(tests, info_names_both_devices);
     Suite *suite = suite_create("reordered columns on the command line");
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -4,10 +4,12 @@
 
 #include <check.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static char path[1100];
 
@@ -99,6 +101,29 @@ START_TEST(the_text_for_people)
 }
 END_TEST
 
+/* quantize and info count bytes in the same way, also those of zero points. */
+START_TEST(bytes_as_info_counts_them)
+{
+    snprintf(path, sizeof path, "%s/counted", scratch_folder());
+    command_result result = command_runf("quantize %s -o %s --bits 4 --asym --json --quiet",
+                                         model_path("tales-5m"), path);
+    mgl_json json = command_json(&result, "megalith.quantize/1");
+    const double bits = json_number(&json, "bits_per_weight"), bytes = json_number(&json, "bytes");
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("info %s --json", path);
+    json = command_json(&result, "megalith.info/1");
+    ck_assert_double_eq(json_number(&json, "bytes_in_files"), bytes);
+    const cJSON *kind = cJSON_GetArrayItem(json_at(&json, "quantized"), 0);
+    ck_assert_double_eq(8 * mgl_json_member(kind, "bytes")->valuedouble /
+                            mgl_json_member(kind, "parameters")->valuedouble,
+                        bits);
+    ck_assert_double_eq(bits, 4 + (16 + 8) / 128.0);
+    mgl_json_clear(&json);
+    command_clear(&result);
+}
+END_TEST
+
 static const struct {
     const char *line;
     int code;
@@ -186,6 +211,26 @@ START_TEST(a_calibration)
 }
 END_TEST
 
+/* The message names the file and the text, also if other verbs calibrate or compare. */
+START_TEST(ids_outside_the_vocabulary)
+{
+    char ids[1100];
+    snprintf(ids, sizeof ids, "%s",
+             scratch_file("ids.json", "[{\"ids\": [1]}, {\"ids\": [5, 913]}]"));
+    command_result result = command_runf("quantize %s -o %s/ids --method gptq --texts %s",
+                                         model_path("tales-5m"), scratch_folder(), ids);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "ids.json: text 1: token 1 is 913; the vocabulary has the ids "
+                                     "0 to 912"),
+                  "%s", result.err);
+    command_clear(&result);
+    result = command_runf("eval %s --compare int8 --texts %s", model_path("tales-5m"), ids);
+    ck_assert_int_eq(result.code, 2);
+    ck_assert_msg(strstr(result.err, "ids.json: text 1: token 1 is 913"), "%s", result.err);
+    command_clear(&result);
+}
+END_TEST
+
 /* A long text is cut at the positions of the model, here 512. */
 START_TEST(a_calibration_with_long_texts)
 {
@@ -199,6 +244,35 @@ START_TEST(a_calibration_with_long_texts)
                      model_path("qwen2"), scratch_folder(), scratch_file("long.json", texts));
     ck_assert_msg(result.code == 0, "%s", result.err);
     ck_assert_ptr_nonnull(strstr(result.err, "calibration with 3 samples, 1101 tokens"));
+    command_clear(&result);
+}
+END_TEST
+
+/* The line about Ctrl-C names the command that continues. Mixed precision takes two passes, and the
+ * memory is printed once. */
+START_TEST(an_interrupted_calibration)
+{
+    char line[3000], said[4096];
+    size_t length = 0;
+    snprintf(line, sizeof line,
+             "quantize %s --bits-per-weight 5 --method gptq --samples 9 -o %s/hint",
+             model_path("tales-5m"), scratch_folder());
+    command running = command_start(line);
+    do {
+        ck_assert_int_eq(read(running.err, said + length, 1), 1);
+        said[++length] = 0;
+    } while (length + 1 < sizeof said && !strstr(said, "MB of memory; available: "));
+    kill(running.pid, SIGINT);
+    command_result result = command_end(&running);
+    ck_assert_int_eq(result.code, 130);
+    ck_assert_msg(strstr(result.err, "megalith quantize: interrupted by SIGINT; the same command "
+                                     "continues the calibration\n"),
+                  "%s", result.err);
+    command_clear(&result);
+    result = command_run(line, NULL);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    const char *first = strstr(result.err, "MB of memory; available: ");
+    ck_assert_msg(first && !strstr(first + 1, "MB of memory"), "%s", result.err);
     command_clear(&result);
 }
 END_TEST
@@ -229,10 +303,13 @@ int main(void)
     tcase_set_timeout(tests, 0); /* ctest has the limit */
     tcase_add_loop_test(tests, the_model_runs, 0, sizeof formats / sizeof *formats);
     tcase_add_test(tests, the_text_for_people);
+    tcase_add_test(tests, bytes_as_info_counts_them);
     tcase_add_loop_test(tests, what_is_rejected, 0, sizeof rejected / sizeof *rejected);
     tcase_add_test(tests, models_that_are_rejected);
     tcase_add_test(tests, a_calibration);
     tcase_add_test(tests, a_calibration_with_long_texts);
+    tcase_add_test(tests, ids_outside_the_vocabulary);
+    tcase_add_test(tests, an_interrupted_calibration);
     tcase_add_test(tests, a_calibration_with_signals);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -358,6 +358,31 @@ START_TEST(explains_the_bytes_of_quantized_weights)
 }
 END_TEST
 
+/* No costs were measured for a CPU, so explain prints the bytes only. */
+START_TEST(explains_the_bytes_on_a_cpu)
+{
+    const char *path = scratch_file("cpu.mls", "");
+    command_result result = command_runf("lower %s --target cpu:2 -o %s",
+                                         model_path("quantized/q-tales-ct-int4-g64"), path);
+    ck_assert_str_eq(result.err, "");
+    command_clear(&result);
+    result = command_runf("explain %s --json", path);
+    ck_assert_msg(result.code == 0, "%s", result.err);
+    mgl_json json = command_json(&result, "megalith.cost/1");
+    ck_assert_double_eq(json_number(&json, "weight_bytes"), 2506752 + 913 * 256 * 2);
+    ck_assert(cJSON_IsNull(json_at(&json, "predicted_us")));
+    mgl_json_clear(&json);
+    command_clear(&result);
+    result = command_runf("explain %s", path);
+    ck_assert_ptr_nonnull(strstr(result.out, "predicted   unknown: the costs of steps have not"));
+    ck_assert_ptr_nonnull(strstr(result.out, "\nweights     2974208 bytes, and "));
+    command_clear(&result);
+    result = command_runf("explain %s --device-name 'NVIDIA H200'", path);
+    ck_assert_int_eq(result.code, 2);
+    command_clear(&result);
+}
+END_TEST
+
 /* Warp teams multiply panels of quantized weights; warpgroups do not. */
 START_TEST(gamma_scaled_products_of_quantized_weights)
 {
@@ -470,17 +495,18 @@ START_TEST(explains_for_a_device_that_has_costs)
     command_clear(&result);
     result = command_runf("explain %s --device-name 'NVIDIA T4'", path);
     ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "NVIDIA T4: what steps cost there has not been "
-                                             "measured; it has for NVIDIA H200"));
+    ck_assert_ptr_nonnull(strstr(result.err, "NVIDIA T4: the costs of steps have not been "
+                                             "measured; devices with costs: NVIDIA H200"));
     command_clear(&result);
 }
 END_TEST
 
-START_TEST(has_no_time_for_what_it_cannot_run)
+START_TEST(has_no_time_without_costs_or_for_a_rejected_schedule)
 {
     command_result result = command_runf("explain %s", schedule);
-    ck_assert_int_eq(result.code, 2);
-    ck_assert_ptr_nonnull(strstr(result.err, "has not been measured"));
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.out, "have not been measured"));
+    ck_assert_ptr_null(strstr(result.out, " us "));
     command_clear(&result);
     result = command_runf("explain %s", edited("unsafe.mls", " wait l0.qkv>=3", ""));
     ck_assert_int_eq(result.code, 3);
@@ -618,6 +644,10 @@ START_TEST(what_the_machine_cannot_run_is_a_warning)
     ck_assert_str_eq(cJSON_GetObjectItem(found, "level")->valuestring, "warning");
     mgl_json_clear(&json);
     command_clear(&result);
+    result = command_runf("explain %s", CANNOT_RUN);
+    ck_assert_int_eq(result.code, 0);
+    ck_assert_ptr_nonnull(strstr(result.err, "megalith explain: warning: MG801: the CUDA machine"));
+    command_clear(&result);
     result = command_runf("explain MG801");
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.out, "cannot run the schedule"));
@@ -707,11 +737,12 @@ int main(void)
     tcase_add_test(tests, explains_where_the_time_goes);
     tcase_add_test(tests, explains_in_words);
     tcase_add_test(tests, explains_the_bytes_of_quantized_weights);
+    tcase_add_test(tests, explains_the_bytes_on_a_cpu);
     tcase_add_test(tests, gamma_scaled_products_of_quantized_weights);
     tcase_add_loop_test(tests, explains_the_list_that_the_rows_are_for, 0, LISTED);
     tcase_add_loop_test(tests, has_no_time_for_rows_without_a_list, 0, UNLISTED);
     tcase_add_test(tests, explains_for_a_device_that_has_costs);
-    tcase_add_test(tests, has_no_time_for_what_it_cannot_run);
+    tcase_add_test(tests, has_no_time_without_costs_or_for_a_rejected_schedule);
     tcase_add_test(tests, text_that_does_not_parse);
     tcase_add_test(tests, sarif_has_the_line_of_each_diagnostic);
     tcase_add_test(tests, sarif_of_what_does_not_parse_names_the_line);

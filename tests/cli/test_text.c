@@ -425,8 +425,9 @@ START_TEST(info_of_a_quantized_model)
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.out, "parameters    4955648\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "dtype         bf16\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "bytes         2980864; 3073024 in 1 file\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "quantized     int4 group 64 f16: 42 matrices, "
-                                             "2543616 bytes, 4.312 bits a weight\n"));
+                                             "2506752 bytes, 4.250 bits a weight\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "activations   not quantized"));
     command_clear(&result);
     result = command_runf("info %s --json", model_path("quantized/q-tales-gptq-int4-g64"));
@@ -434,10 +435,33 @@ START_TEST(info_of_a_quantized_model)
     ck_assert_double_eq(json_number(&json, "parameters"), 4955648);
     const cJSON *first = cJSON_GetArrayItem(json_at(&json, "quantized"), 0);
     ck_assert_str_eq(mgl_json_member(first, "format")->valuestring, "int4 group 64 f16");
-    ck_assert_double_eq(mgl_json_member(first, "bytes")->valuedouble, 2543616);
+    ck_assert_double_eq(mgl_json_member(first, "bytes")->valuedouble, 2506752);
     ck_assert_double_eq(mgl_json_member(first, "matrices")->valuedouble, 42);
     mgl_json_clear(&json);
     command_clear(&result);
+}
+END_TEST
+
+/* info counts the bytes of a compiled model as it counts those of the folder, whatever zero points
+ * the folder stores. */
+START_TEST(info_of_a_compiled_quantized_model)
+{
+    static const char *const models[] = {"gptq-int4-g64", "awq-int4-g64", "ct-int8", "fp8-block"};
+    char folder[64], line[400];
+    snprintf(folder, sizeof folder, "quantized/q-tales-%s", models[_i]);
+    snprintf(line, sizeof line, "compile %s --target cpu:1 -o %s/%s.mega", model_path(folder),
+             scratch_folder(), models[_i]);
+    ck_assert_int_eq(command_code("%s", line), 0);
+    command_result result = command_runf("info %s --json", model_path(folder));
+    command_result other = command_runf("info %s/%s.mega --json", scratch_folder(), models[_i]);
+    mgl_json a = command_json(&result, "megalith.info/1");
+    mgl_json b = command_json(&other, "megalith.info/1");
+    ck_assert(cJSON_Compare(json_at(&a, "quantized"), json_at(&b, "quantized"), true));
+    ck_assert_double_eq(json_number(&a, "bytes"), json_number(&b, "bytes"));
+    mgl_json_clear(&a);
+    mgl_json_clear(&b);
+    command_clear(&result);
+    command_clear(&other);
 }
 END_TEST
 
@@ -456,6 +480,10 @@ START_TEST(quantized_model_that_is_not_supported)
         command_runf("eval %s --device cpu --file %s/config.json", folder, folder);
     ck_assert_int_eq(result.code, 2);
     ck_assert_ptr_nonnull(strstr(result.err, "weights of 3 bits"));
+    command_clear(&result);
+    result = command_runf("info %s", folder);
+    ck_assert_ptr_nonnull(strstr(result.out, "weights of 3 bits"));
+    ck_assert_ptr_null(strstr(result.out, "ignored")); /* the weights would be in use */
     command_clear(&result);
 }
 END_TEST
@@ -502,6 +530,7 @@ int main(void)
     tcase_add_loop_test(tests, eval_as_hugging_face, 0, BY_SANITIZER(6, 1));
     tcase_add_test(tests, info_of_a_model);
     tcase_add_test(tests, info_of_a_quantized_model);
+    tcase_add_loop_test(tests, info_of_a_compiled_quantized_model, 0, 4);
     tcase_add_test(tests, quantized_model_that_is_not_supported);
     tcase_add_test(tests, info_of_a_model_that_is_not_supported);
     suite_add_tcase(suite, tests);

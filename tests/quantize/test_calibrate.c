@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "importer/checkpoint.h"
+#include "importer/layout.h"
 #include "quantize/calibrate/blas.h"
 #include "quantize/quantize.h"
 #include "tests/scratch.h"

@@ -40,7 +40,7 @@ START_TEST(other_devices_of_an_architecture_have_no_costs)
     mgl_error err;
     ck_assert_int_eq(mgl_costs_find("NVIDIA H200 NVL", &costs, &err), MGL_BAD_INPUT);
     ck_assert_str_eq(err.where, "NVIDIA H200 NVL");
-    ck_assert_ptr_nonnull(strstr(err.message, "it has for NVIDIA H200"));
+    ck_assert_ptr_nonnull(strstr(err.message, "devices with costs: NVIDIA H200"));
 }
 END_TEST
 

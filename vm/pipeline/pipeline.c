@@ -9,13 +9,34 @@
 #include "base/format.h"
 #include "schedule/tuned/tuned.h"
 #include "vm/cuda/encode.h"
+#include "vm/pipeline/machine_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { DEFAULT_CAPACITY = 4096 };
 
+/* The target of mgl_pipeline_check_gpu: an H100. */
+#define COMMON_GPU "sm_90a:132"
+
 /* ---- options of lowering --------------------------------------------------------------------- */
+
+/* Fails for a name that is no dtype. The name of a format of weights has its own remedy. */
+static mgl_status fail_dtype(const char *name, mgl_error *err)
+{
+    static const struct {
+        const char *name, *bits; /* as in `quantize --bits` */
+    } weights[] = {{"int8", "8"}, {"int4", "4"}, {"fp8", "fp8"}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        if (!strcmp(name, weights[i].name))
+            return mgl_fail(err, MGL_USAGE, name,
+                            "a format of weights, not of activations; `megalith quantize MODEL "
+                            "--bits %s -o DIR` makes a model with such weights, and `megalith "
+                            "bench MODEL --dtype %s` measures synthetic weights; supported: auto, "
+                            "f32, bf16 and f16",
+                            weights[i].bits, name);
+    return mgl_fail(err, MGL_USAGE, name, "unknown dtype; supported: auto, f32, bf16 and f16");
+}
 
 /* The default is f32 on a CPU, and the dtype of the checkpoint on a GPU. */
 static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target, const char *name,
@@ -26,10 +47,7 @@ static mgl_status choose_dtype(const mgl_graph *graph, const mgl_target *target,
         return MGL_OK;
     }
     if (!mgl_dtype_parse(name, out) || *out == MGL_I32)
-        return mgl_fail(
-            err, MGL_USAGE, name,
-            "unknown dtype; supported: auto, f32, bf16 and f16 (a model with int8, int4 "
-            "or fp8 weights comes from a checkpoint, or from `quantize`)");
+        return fail_dtype(name, err);
     return MGL_OK;
 }
 
@@ -118,6 +136,20 @@ mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
         status = mgl_schedule_lower(graph, target, &options, &config, out, err);
     if (!status && !request->unproved)
         status = prove(graph, out, err);
+    return status;
+}
+
+mgl_status mgl_pipeline_check_gpu(const mgl_graph *graph, mgl_error *err)
+{
+    const mgl_lower_request request = {.unproved = true};
+    mgl_program *program = NULL;
+    mgl_target target;
+    mgl_status status = mgl_target_parse(COMMON_GPU, &target, err);
+    if (!status)
+        status = mgl_pipeline_lower(graph, &target, &request, &program, err);
+    if (!status)
+        status = mgl_check_machine(program, err);
+    mgl_program_free(program);
     return status;
 }
 

@@ -211,10 +211,11 @@ static const struct {
     {"gptq-words", &gptq, {CONFIG, "\"sym\"", "\"pack_dtype\": \"int16\", \"sym\"", 0, 0},
          "words of type \"int16\""},
     {"awq-gemv", &awq, {CONFIG, "gemm", "gemv", 0, 0},
-         "the AWQ layout \"gemv\" is not supported; supported: gemm"},
+         "the AWQ layout \"gemv\" is not supported; supported: gemm; use a checkpoint with version "
+         "\"gemm\", or quantize the original checkpoint"},
     {"awq-gemv-fast", &awq, {CONFIG, "gemm", "gemv_fast", 0, 0}, "the AWQ layout \"gemv_fast\""},
     {"awq-llm", &awq, {CONFIG, "\"version\"", "\"backend\": \"llm-awq\", \"version\"", 0, 0},
-         "the layout of llm-awq"},
+         "the layout of llm-awq is not supported; supported: gemm of AutoAWQ; use a checkpoint in"},
     {"awq-8-bits", &awq, {CONFIG, "\"bits\": 4", "\"bits\": 8", 0, 0}, "AWQ weights of 8 bits"},
     {"fp8-block-odd", &fp8, {CONFIG, "[48, 48]", "[48, 20]", 0, 0},
          "blocks of this size are not supported"},

@@ -139,7 +139,7 @@ static double token_bytes(const mgl_model_facts *facts)
     need(mgl_import(asked.folder, &checkpoint, &err), asked.folder, &err);
     for (int i = 0; i < checkpoint->graph->tensor_count && !checkpoint->graph->tied; i++)
         if (!strcmp(checkpoint->graph->tensors[i].name, MGL_TENSOR_EMBEDDING))
-            bytes -= (double)mgl_checkpoint_tensor_bytes(checkpoint, i);
+            bytes -= (double)mgl_tensor_bytes(&checkpoint->graph->tensors[i]);
     mgl_checkpoint_close(checkpoint);
     return bytes;
 }

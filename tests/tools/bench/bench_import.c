@@ -76,7 +76,7 @@ static void measure(const mgl_checkpoint *checkpoint, int rounds, int64_t codes)
             for (int k = 0; k < SUMS; k++)
                 if (strstr(graph->tensors[i].name, sums[k].kind)) {
                     sums[k].seconds += seconds;
-                    sums[k].bytes += mgl_checkpoint_tensor_bytes(checkpoint, i);
+                    sums[k].bytes += mgl_tensor_bytes(&graph->tensors[i]);
                 }
         }
         for (int k = 0; k < SUMS; k++)
