@@ -32,13 +32,16 @@ static mgl_json ask(const char *word, const char *store)
 
 START_TEST(it_tunes_a_shape_on_no_device)
 {
+    /* Under sanitizers fewer trials, because each executes the same code. */
+    enum { TRIALS = BY_SANITIZER(6, 2) };
     const char *store = scratch_store("shape");
     command_result result = command_runf(
-        "tune --shape smollm2-135m --device none --seed 5 --trials 6 --store %s --json", store);
+        "tune --shape smollm2-135m --device none --seed 5 --trials %d --store %s --json", TRIALS,
+        store);
     ck_assert_msg(result.code == 0, "%s", result.err);
     mgl_json json = command_json(&result, "megalith.tune/1");
     ck_assert_str_eq(json_string(&json, "state"), "ended");
-    ck_assert_int_eq((int)json_number(&json, "trials"), 6);
+    ck_assert_int_eq((int)json_number(&json, "trials"), TRIALS);
     ck_assert(cJSON_IsNull(json_at(&json, "best")));
     ck_assert_double_gt(json_number(&json, "outcomes.UNMEASURED"), 0);
     mgl_json_clear(&json);
@@ -143,7 +146,8 @@ START_TEST(a_campaign_without_the_sandbox_says_so)
 {
     const char *store = scratch_store("sandbox");
     command_result result = command_runf(
-        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --no-sandbox",
+        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --no-sandbox "
+        "--capacity 64 --workloads 'ctx=0;batch=1'",
         model_path("tales-5m"), store);
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.err, "sandbox: the workers have none (--no-sandbox)"));
@@ -159,7 +163,8 @@ START_TEST(a_whole_sandbox_is_no_event)
     mgl_sandbox has;
     mgl_sandbox_look(&has);
     command_result result = command_runf(
-        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --quiet",
+        "tune %s --device cpu --seed 3 --trials 1 --proposer random --store %s --quiet "
+        "--capacity 64 --workloads 'ctx=0;batch=1'",
         model_path("tales-5m"), store);
     ck_assert_int_eq(result.code, 0);
     ck_assert_int_eq(sandbox_events(store), has.missing[0] != 0);

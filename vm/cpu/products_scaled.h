@@ -143,7 +143,7 @@ ALWAYS_INLINE void next_scales(const struct scales *scales, mgl_weight_code code
     at->end = at->group ? at->end + scales->size : scales->end;
     at->group = at->group ? at->group + 1 : scales->groups;
 #pragma GCC unroll 16
-    for (int i = 0; i < count; i++)
+    for (unrolled i = 0; i < count; i++)
         at->tables[i] = table_of(code, at->group, first + i);
 }
 

@@ -69,11 +69,17 @@ enum {
     RATE = 256 /* fixed-point unit of feed.rate: one line per step of a tile */
 };
 
-#include "vm/cpu/products_scaled.h"
-
 /* Loops over arrays of vectors are unrolled completely, so that the vectors stay in registers. The
  * pragma needs a number above the iterations: GCC unrolls a loop with as many iterations too late.
- */
+ * UBSan checks the overflow of an int counter, and GCC does not unroll a loop with this check.
+ * Types below int have no such check. */
+#ifdef __SANITIZE_ADDRESS__
+typedef uint8_t unrolled;
+#else
+typedef int unrolled;
+#endif
+
+#include "vm/cpu/products_scaled.h"
 
 /* A run of k blocks of one row group, multiplied by rows of x. */
 struct run {
@@ -195,7 +201,7 @@ ALWAYS_INLINE void expand_rows(const struct run *run, int b, int first, int coun
     const char *block = block_at(run->blocks, run->place, b) + first * LINE;
     char *to = expanded_block(expanded, b);
 #pragma GCC unroll 16
-    for (int i = 0; i < count; i++)
+    for (unrolled i = 0; i < count; i++)
         expand_codes(block + i * LINE, to + i * EXPANDED);
 }
 
@@ -216,11 +222,11 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     for (int b = run->lo; expands && b < least(run->lo + EXPAND_AHEAD, run->hi); b++)
         expand_rows(run, b, first, tile.weights, &expanded);
 #pragma GCC unroll 16
-    for (int i = 0; i < tile.weights; i++)
+    for (unrolled i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
-        for (int r = 0; r < tile.rows; r++)
+        for (unrolled r = 0; r < tile.rows; r++)
 #pragma GCC unroll 16
-            for (int p = 0; p < tile.parts; p++)
+            for (unrolled p = 0; p < tile.parts; p++)
                 sums[i][r][p] = load(in_memory + r * STEP + i * SUMS + p * LANES);
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, place, b) + first * LINE;
@@ -241,30 +247,30 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
                 next_scales(run->scales, code, (int64_t)b * columns_of(code) + step * SUMS, first,
                             tile.weights, &scales);
 #pragma GCC unroll 16
-            for (int r = 0; r < tile.rows; r++)
+            for (unrolled r = 0; r < tile.rows; r++)
 #pragma GCC unroll 16
-                for (int p = 0; p < tile.parts; p++)
+                for (unrolled p = 0; p < tile.parts; p++)
                     x[r][p] = load(columns + r * run->x_stride + p * LANES);
 #pragma GCC unroll 16
-            for (int i = 0; i < tile.weights; i++)
+            for (unrolled i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
-                for (int p = 0; p < tile.parts; p++) {
+                for (unrolled p = 0; p < tile.parts; p++) {
                     vector w = expands ? load_expanded(codes + i * EXPANDED, step, scales.tables[i])
                                        : load_weights(block + i * LINE, code, column + p * LANES,
                                                       &scales, i, first + i, ones);
                     IN_REGISTER(w);
 #pragma GCC unroll 16
-                    for (int r = 0; r < tile.rows; r++)
+                    for (unrolled r = 0; r < tile.rows; r++)
                         sums[i][r][p] = add_product(w, x[r][p], sums[i][r][p]);
                 }
         }
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < tile.weights; i++)
+    for (unrolled i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
-        for (int r = 0; r < tile.rows; r++)
+        for (unrolled r = 0; r < tile.rows; r++)
 #pragma GCC unroll 16
-            for (int p = 0; p < tile.parts; p++)
+            for (unrolled p = 0; p < tile.parts; p++)
                 store(in_memory + r * STEP + i * SUMS + p * LANES, sums[i][r][p]);
 }
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/output.h"
 #include "schedule/program.h"
+#include "tests/sanitized.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -198,9 +199,11 @@ START_TEST(a_users_own_takes_the_place_of_the_starters)
 END_TEST
 
 /* Text that transformations insert without a model passes the scan that answers of models must
- * pass. */
+ * pass. Under sanitizers a quarter of the pairs of units and transformations, because the scan runs
+ * the same code for each pair. */
 START_TEST(what_is_inserted_passes_the_scan)
 {
+    enum { STEP = BY_SANITIZER(1, 4) };
     for (int u = 0; u < mgl_kernel_unit_count(); u++) {
         const mgl_kernel_unit *unit = mgl_kernel_unit_get(u);
         size_t length;
@@ -210,7 +213,7 @@ START_TEST(what_is_inserted_passes_the_scan)
             mgl_text made = {0};
             mgl_scan_fault fault = {0};
             mgl_error err = {0};
-            if (!mgl_names_have(&t->ops, mgl_op_get(unit->op)->name))
+            if (((size_t)u + i) % STEP || !mgl_names_have(&t->ops, mgl_op_get(unit->op)->name))
                 continue;
             ck_assert_msg(mgl_transformation_insert(t, text, length, &made, &err) == MGL_OK,
                           "%s %s: %s", unit->name, t->name, err.message);
