@@ -522,7 +522,7 @@ mgl_status mgl_safetensors_read(const mgl_safetensors *files, int tensor, size_t
                                 size_t length, void *to, mgl_error *err)
 {
     const mgl_stored_tensor *t = &files->tensors.items[tensor];
-    size_t end;
+    size_t end = 0;
     if (!files->file_count)
         return mgl_fail(err, MGL_USAGE, t->name, "the tensors were listed without their bytes");
     const mgl_stored_file *file = &files->files[t->file];
@@ -595,7 +595,7 @@ mgl_status mgl_safetensors_read_strided(const mgl_safetensors *files, int tensor
                                         mgl_error *err)
 {
     const mgl_stored_tensor *t = &files->tensors.items[tensor];
-    size_t end;
+    size_t end = 0;
     if (length == stride || count <= 1)
         return mgl_safetensors_read(files, tensor, offset, length * count, to, err);
     mgl_status status = check_pieces(files, t, offset, length, stride, count, &end, err);
@@ -640,7 +640,7 @@ mgl_status mgl_safetensors_pick(const mgl_safetensors *files, int tensor, const 
                                 void *to, mgl_error *err)
 {
     const mgl_stored_tensor *t = &files->tensors.items[tensor];
-    size_t last = 0, end;
+    size_t last = 0, end = 0;
     for (size_t i = 0; i < picks->picks; i++)
         last = (size_t)picks->places[i] > last ? (size_t)picks->places[i] : last;
     if (!picks->count || !picks->picks)
