@@ -65,6 +65,7 @@ start() { # start NAME [PART]
 for test in "$here"/bin/test_*; do
     case $test in
     */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
+    */test_cuda_golden) for part in 1 2 3 4; do start test_cuda_golden $part/4 & done ;;
     */test_cuda_families) for part in 1 2 3 4 5 6 7 8; do start test_cuda_families $part/8 & done ;;
     */test_runner_gpu) for part in 1 2 3 4; do start test_runner_gpu $part/4 & done ;;
     */test_kernel_gpu) ;; # it has pairs of launches timed

@@ -99,6 +99,38 @@ static const char *get_tuned(const mgl_json *json, const cJSON *row)
     return name;
 }
 
+/* The text of the format of the layers' weights (`weights`) or of the head (`head`); NULL: the
+ * matrices are unscaled, also in results that do not name it. */
+static const char *get_format(const mgl_json *json, const cJSON *row, const char *key,
+                              mgl_weight_format *out)
+{
+    mgl_error err;
+    const char *text = NULL;
+    *out = (mgl_weight_format){0};
+    if (mgl_json_get_string(json, row, key, false, &text, &err))
+        fail(&err);
+    const char *at = text;
+    const bool scaled = text && mgl_weight_format_read(&at, text + strlen(text), out) == 0 &&
+                        mgl_weight_format_is_scaled(*out);
+    if (!scaled)
+        *out = (mgl_weight_format){0};
+    return scaled ? text : NULL;
+}
+
+/* Prints the shape, the formats and the tuned entry of a row, with its mark. */
+static const char *mark(const mgl_json *json, const cJSON *row);
+static void print_shape(const mgl_json *json, const cJSON *row)
+{
+    mgl_weight_format format;
+    const char *tuned = get_tuned(json, row), *dtype = get_string(json, row, "dtype");
+    const char *weights = get_format(json, row, "weights", &format);
+    const char *head = get_format(json, row, "head", &format);
+    printf("| %s %s", get_string(json, row, "shape"), weights ? weights : dtype);
+    if (weights || head)
+        printf(", head %s", head ? head : dtype);
+    printf("%s%s%s | ", tuned ? ", tuned: " : "", tuned ? tuned : "", mark(json, row));
+}
+
 /* The request of a row; false: the row has a config, which is not read here. */
 static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_request *out)
 {
@@ -112,6 +144,10 @@ static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_reque
         fail(&err);
     if (mgl_synthetic_find_shape(get_string(json, row, "shape"), &out->config, &err))
         return false;
+    mgl_weight_format layers, head;
+    get_format(json, row, "weights", &layers);
+    get_format(json, row, "head", &head);
+    mgl_synthetic_choose_formats(&out->config, layers, head);
     out->capacity = by_run ? 0 : (int)capacity;
     out->prompt = (int)prompt;
     out->batch = prompt > 0 ? 1 : (int)get_number(json, row, "batch");
@@ -151,10 +187,8 @@ static void print_row(const mgl_json *json, const cJSON *row)
     const cJSON *accuracy;
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
-    const char *tuned = get_tuned(json, row);
-    printf("| %s %s%s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
-           tuned ? ", tuned: " : "", tuned ? tuned : "", mark(json, row),
-           get_number(json, row, "batch"));
+    print_shape(json, row);
+    printf("%.0f |", get_number(json, row, "batch"));
     print_context(json, row);
     printf(" %.0f | %.0f to %.0f |", get_number(json, row, "us_median"),
            get_number(json, row, "us_p10"), get_number(json, row, "us_p90"));
@@ -170,10 +204,8 @@ static void print_prompt(const mgl_json *json, const cJSON *row)
     const cJSON *accuracy;
     if (mgl_json_get_object(json, row, "accuracy", true, &accuracy, &err))
         fail(&err);
-    const char *tuned = get_tuned(json, row);
-    printf("| %s %s%s%s%s | %.0f |", get_string(json, row, "shape"), get_string(json, row, "dtype"),
-           tuned ? ", tuned: " : "", tuned ? tuned : "", mark(json, row),
-           get_number(json, row, "prompt"));
+    print_shape(json, row);
+    printf("%.0f |", get_number(json, row, "prompt"));
     print_context(json, row);
     printf(" %.1f | %.0f | %.0f | %.1f %% | %.2f | %.0f | %.1e |\n",
            get_number(json, row, "us_median") * 1e-3, get_number(json, row, "tokens_per_s"),

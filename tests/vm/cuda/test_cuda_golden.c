@@ -2,6 +2,7 @@
  * Tests of the provided checkpoints on the CUDA machine against Hugging Face's results: greedy
  * tokens, and the negative log-likelihood of the validation texts.
  */
+#include "tests/parts.h"
 #include "tests/vm/cuda/cuda_support.h"
 
 START_TEST(f32_is_hugging_face)
@@ -97,12 +98,12 @@ int main(void)
         return skip;
     TCase *tests = tcase_create("cuda_golden");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, f32_is_hugging_face, 0, 3);
-    tcase_add_loop_test(tests, f32_in_another_shape_is_hugging_face, 0, 3);
-    tcase_add_loop_test(tests, bf16_is_close, 0, 3);
-    tcase_add_test(tests, f16_is_close);
-    tcase_add_loop_test(tests, quantized_f32_is_hugging_face, 0, GOLDEN_QUANTIZED);
-    tcase_add_loop_test(tests, quantized_bf16_is_close, 0, GOLDEN_QUANTIZED);
-    tcase_add_loop_test(tests, compute_80_is_hugging_face, 0, 3);
+    add_cases(tests, f32_is_hugging_face, 3);
+    add_cases(tests, f32_in_another_shape_is_hugging_face, 3);
+    add_cases(tests, bf16_is_close, 3);
+    add_cases(tests, f16_is_close, 1);
+    add_cases(tests, quantized_f32_is_hugging_face, GOLDEN_QUANTIZED);
+    add_cases(tests, quantized_bf16_is_close, GOLDEN_QUANTIZED);
+    add_cases(tests, compute_80_is_hugging_face, 3);
     return fixture_main("cuda_golden", tests);
 }
