@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "schedule/formats.h"
 #include "schedule/variant_shapes.h"
 #include "schedule/variants.h"
 
@@ -132,6 +133,16 @@ static double groups_of(const mgl_segment *segment)
     return (double)(segment->tensor2 < 0 ? groups : 2 * groups);
 }
 
+/* Scales of a row group on the tape. */
+static double scales_of_group(const mgl_program *p, const mgl_segment *segment)
+{
+    const mgl_weight_format format = mgl_segment_format(p, segment);
+    if (!mgl_weight_format_is_scaled(format))
+        return 0;
+    return (double)(mgl_tape_scale_groups(format, segment->col_hi - segment->col_lo) *
+                    mgl_tape_scale_rows(format));
+}
+
 /* Values of a row that a product reads: its input, or the partial results of all splits in use. */
 static double inputs_of(const struct job_maker *s, const mgl_task *task)
 {
@@ -147,16 +158,20 @@ static void make_product(const struct job_maker *s, const mgl_task *task, mgl_co
 {
     const mgl_costs *c = s->costs;
     const mgl_segment *segments = &s->program->segments[task->segments.first];
-    double groups = 0, rows = s->epoch->rows;
+    const mgl_weight_format format = mgl_segment_format(s->program, segments);
+    double groups = 0, scales = 0, rows = s->epoch->rows;
     job->from = job->to = segments[0].offset;
     for (int i = 0; i < task->segments.count; i++) {
         groups += groups_of(&segments[i]);
+        scales += groups_of(&segments[i]) * scales_of_group(s->program, &segments[i]);
         job->to += mgl_segment_bytes(s->program, &segments[i]);
     }
-    double sums = groups * (c->group + c->group_row * (rows - 1));
+    double sums =
+        groups * (c->group + c->group_row * (rows - 1)) + scales * c->scales * 1e-3 * rows;
     double page = task->variant == MGL_VARIANT_GENERAL
                       ? c->general * rows * GENERAL_WARPS / s->program->exec.warps
-                      : c->page;
+                  : mgl_weight_format_is_scaled(format) ? c->scaled_page
+                                                        : c->page;
     if (job->to > job->from)
         job->byte_us = page / PAGE_UNIT + sums / (double)(job->to - job->from);
     job->fixed[MGL_COST_TASK] += c->input * rows * inputs_of(s, task) * 1e-3;

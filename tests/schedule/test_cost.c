@@ -9,6 +9,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "eval/synthetic.h"
+#include "eval/weight_flags.h"
 #include "schedule/cost/cost.h"
 #include "schedule/variant_shapes.h"
 #include "tests/time_limit.h"
@@ -32,6 +34,8 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .turn = 0.5,
                                  .input = 0.03,
                                  .page = 0.12,
+                                 .scaled_page = 0.6,
+                                 .scales = 0.5,
                                  .general = 1.2,
                                  .group = 0.02,
                                  .group_row = 0.004,
@@ -501,6 +505,42 @@ static mgl_program *lowered_with_merges_apart(void)
     return lowered_with(&billion, "sm_90a", 132, &config);
 }
 
+/* A program of int4 weights with groups of `group` columns, of the shape llama-1b. */
+static mgl_program *lowered_with_groups(int group)
+{
+    mgl_config shape;
+    mgl_graph *graph = NULL;
+    mgl_program *program = NULL;
+    mgl_target target;
+    mgl_error err = {0};
+    mgl_schedule_config config;
+    const mgl_weight_format format = mgl_weight_flag_format(MGL_CODE_INT4, group);
+    const mgl_lower_options options = {.dtype = MGL_BF16, .capacity = CAPACITY, .sequences = 2};
+    mgl_schedule_config_default(&config);
+    mgl_status status = mgl_synthetic_find_shape("llama-1b", &shape, &err);
+    mgl_synthetic_choose_formats(&shape, format, format);
+    if (!status)
+        status = mgl_target_parse("sm_90a:132", &target, &err);
+    if (!status)
+        status = mgl_synthetic_open(&shape, 1, &graph, &err);
+    if (!status)
+        status = mgl_schedule_lower(graph, &target, &options, &config, &program, &err);
+    ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
+    mgl_graph_free(graph);
+    return program;
+}
+
+START_TEST(small_groups_take_longer)
+{
+    mgl_program *large = lowered_with_groups(128), *groups = lowered_with_groups(32);
+    const mgl_cost few = cost_of(large, &device, 1, 0), many = cost_of(groups, &device, 1, 0);
+    ck_assert_double_gt(many.us, few.us);
+    ck_assert_double_gt(many.parts[MGL_COST_PRODUCTS], few.parts[MGL_COST_PRODUCTS]);
+    mgl_program_free(large);
+    mgl_program_free(groups);
+}
+END_TEST
+
 /* A higher rate reduces the time, any other higher cost increases it, and each has an effect.
  * Changes are large, because a small delay may meet less busy memory. */
 START_TEST(every_cost_counts)
@@ -517,14 +557,16 @@ START_TEST(every_cost_counts)
     bool many = small_m || rows || field == &costs.act_tile || field == &costs.panel ||
                 field == &costs.decode_row;
     bool apart = field == &costs.merge_apart;
+    bool scaled = field == &costs.scaled_page || field == &costs.scales;
     int batch = small_m ? 4
                 : rows  ? MGL_SMALL_M_TILE + 1
                 : many  ? MGL_SMALL_M_ROWS + 1
                 : apart ? 1
                         : 2;
-    mgl_program *program = many    ? lowered_with_panels()
-                           : apart ? lowered_with_merges_apart()
-                                   : lowered_to_meet_all();
+    mgl_program *program = many     ? lowered_with_panels()
+                           : apart  ? lowered_with_merges_apart()
+                           : scaled ? lowered_with_groups(64)
+                                    : lowered_to_meet_all();
     double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;
     double after = cost_of(program, &costs, batch, 8192).us;
@@ -703,6 +745,7 @@ static void add_tests(TCase *cases)
     tcase_add_test(cases, edges_alone_are_counted);
     tcase_add_test(cases, counters_are_edges_too);
     tcase_add_loop_test(cases, every_cost_counts, 0, FIELDS);
+    tcase_add_test(cases, small_groups_take_longer);
     tcase_add_test(cases, one_queue);
     tcase_add_test(cases, more_queues_than_work);
     tcase_add_test(cases, an_empty_cache_is_not_read);

@@ -90,9 +90,13 @@ static mgl_status check_exec(const mgl_program *program, mgl_error *err)
 
 /* ---- weight formats ------------------------------------------------------------------------- */
 
+enum { MOST_COLUMNS = 1 << 16 };
+
 /* Checks the scaled format of a segment. A group must have 16 columns or a multiple of 32, because
  * an MMA adds half a part or a whole part of 32 columns. A row group with scales on the tape must
- * fit in the ring, because the pages of the scales are freed only after the row group. */
+ * fit in the ring, because the pages of the scales are freed only after the row group. A sum of
+ * 8-bit products of a row, with its zero points, must fit in 32 bits: each column adds at most
+ * 2^15 (scaled_weights::add_integers). */
 static mgl_status check_scaled(const mgl_program *program, const mgl_segment *segment,
                                mgl_error *err)
 {
@@ -107,6 +111,11 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
                         "not %s; use --device cpu, or the target cpu",
                         MGL_PART_COLUMNS / 2, MGL_PART_COLUMNS,
                         mgl_weight_format_print(format, text));
+    if (columns >= MOST_COLUMNS)
+        return mgl_fail(err, MGL_BAD_INPUT, name,
+                        "the CUDA machine supports fewer than %d columns of scaled weights, not "
+                        "%lld; use --device cpu, or the target cpu",
+                        MOST_COLUMNS, (long long)columns);
     if (mgl_tape_scale_bytes(format, columns) > 0 && mgl_tape_group_bytes(format, columns) > ring)
         return mgl_fail(err, MGL_BAD_INPUT, name,
                         "eight rows of weights with their scales have %lld bytes; the ring, less "

@@ -16,6 +16,7 @@
 
 #include "base/json.h"
 #include "eval/bench.h"
+#include "tests/tools/bench/row_formats.h"
 
 enum { MAX_BYTES = 16 << 20 };
 
@@ -99,32 +100,14 @@ static const char *get_tuned(const mgl_json *json, const cJSON *row)
     return name;
 }
 
-/* The text of the format of the layers' weights (`weights`) or of the head (`head`); NULL: the
- * matrices are unscaled, also in results that do not name it. */
-static const char *get_format(const mgl_json *json, const cJSON *row, const char *key,
-                              mgl_weight_format *out)
-{
-    mgl_error err;
-    const char *text = NULL;
-    *out = (mgl_weight_format){0};
-    if (mgl_json_get_string(json, row, key, false, &text, &err))
-        fail(&err);
-    const char *at = text;
-    const bool scaled = text && mgl_weight_format_read(&at, text + strlen(text), out) == 0 &&
-                        mgl_weight_format_is_scaled(*out);
-    if (!scaled)
-        *out = (mgl_weight_format){0};
-    return scaled ? text : NULL;
-}
-
 /* Prints the shape, the formats and the tuned entry of a row, with its mark. */
 static const char *mark(const mgl_json *json, const cJSON *row);
 static void print_shape(const mgl_json *json, const cJSON *row)
 {
     mgl_weight_format format;
     const char *tuned = get_tuned(json, row), *dtype = get_string(json, row, "dtype");
-    const char *weights = get_format(json, row, "weights", &format);
-    const char *head = get_format(json, row, "head", &format);
+    const char *weights = row_format(json, row, "weights", &format);
+    const char *head = row_format(json, row, "head", &format);
     printf("| %s %s", get_string(json, row, "shape"), weights ? weights : dtype);
     if (weights || head)
         printf(", head %s", head ? head : dtype);
@@ -145,8 +128,8 @@ static bool read_request(const mgl_json *json, const cJSON *row, mgl_bench_reque
     if (mgl_synthetic_find_shape(get_string(json, row, "shape"), &out->config, &err))
         return false;
     mgl_weight_format layers, head;
-    get_format(json, row, "weights", &layers);
-    get_format(json, row, "head", &head);
+    row_format(json, row, "weights", &layers);
+    row_format(json, row, "head", &head);
     mgl_synthetic_choose_formats(&out->config, layers, head);
     out->capacity = by_run ? 0 : (int)capacity;
     out->prompt = (int)prompt;

@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "eval/synthetic.h"
 #include "schedule/cost/cost.h"
+#include "tests/tools/bench/row_formats.h"
 
 enum { MAX_BYTES = 16 << 20, ROUNDS = 4 /* rounds with each step size */ };
 #define FIRST_DEVICE "NVIDIA H200" /* device whose costs are the start for a new device */
@@ -127,6 +128,10 @@ static void add_row(const mgl_json *json, const cJSON *row)
         mgl_synthetic_find_shape(shape, &config, &err) ||
         mgl_synthetic_widen(&config, (int)get_number(json, row, "hidden"), &err))
         stop(&err);
+    mgl_weight_format layers, head;
+    row_format(json, row, "weights", &layers);
+    row_format(json, row, "head", &head);
+    mgl_synthetic_choose_formats(&config, layers, head);
     if (file || tuned)
         return; /* made with another schedule, which the result does not contain */
     config.geometry.layers = (int)get_number(json, row, "layers");

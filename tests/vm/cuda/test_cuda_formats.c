@@ -46,7 +46,8 @@ END_TEST
 
 static const mgl_weight_format int8_groups = {MGL_CODE_INT8, MGL_F32, 32, 1, true};
 
-/* The ring holds the scales of a row group, and the stage the ranges of the warps. */
+/* The ring holds the scales of a row group, and the stage the ranges of the warps. The sums of a
+ * row have 32 bits. */
 START_TEST(scales_and_ranges_need_room)
 {
     mgl_error err;
@@ -60,6 +61,9 @@ START_TEST(scales_and_ranges_need_room)
     program->exec = exec;
     program->exec.stage_bytes = 0;
     refused(program, "increase stage_bytes");
+    program->exec = exec;
+    program->segments[0].col_hi = program->segments[0].col_lo + (1 << 16);
+    refused(program, "fewer than 65536 columns");
     mgl_program_free(program);
 }
 END_TEST
