@@ -40,7 +40,7 @@ static struct {
     atomic_bool ended;                 /* the verb and its output are done */
     bool told;                         /* guarded by `telling`: the line was printed */
     void (*_Atomic answer)(bool ends); /* NULL: every signal ends the verb */
-    const char *_Atomic hint;          /* ends the line; NULL: nothing */
+    const char *_Atomic hint;          /* follows the signal's name in the line; NULL: nothing */
 } signals;
 
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;

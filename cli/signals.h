@@ -32,8 +32,8 @@ mgl_status mgl_cli_check_cancel(mgl_error *err);
  * is called with a copy of `text`, and must not block. NULL: no action. */
 void mgl_cli_signals_leave(void (*leave)(const char *text), const char *text);
 
-/* Sets a text that ends the line about the interruption, such as "; the same command continues".
- * Static storage; NULL: none. */
+/* Sets a text that follows the name of the signal in the line about the interruption, such as
+ * "; the same command continues the calibration". Static storage; NULL: no text. */
 void mgl_cli_signals_hint(const char *hint);
 
 /* Makes a verb handle Ctrl-C itself. The waiting thread calls `answer` for each SIGINT. It calls

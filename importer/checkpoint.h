@@ -28,7 +28,7 @@ typedef struct mgl_checkpoint {
     mgl_generation generation; /* end tokens and sampling values */
     mgl_reasons reasons;       /* why the model is not supported; empty: it is supported */
     uint64_t parameters;       /* elements of the model's tensors; a tied table counts once */
-    uint64_t bytes;            /* of those tensors (mgl_tensor_bytes) */
+    uint64_t bytes;            /* of the model's tensors (mgl_tensor_bytes) */
     uint64_t stored_bytes;     /* of all tensors in the files; 0: a compiled model */
     int quantized;             /* quantized tensors of the graph */
     int files;                 /* safetensors files, or the GGUF file; 0: a compiled model */

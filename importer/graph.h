@@ -80,15 +80,15 @@ static inline mgl_weight_format mgl_tensor_format(const mgl_tensor *tensor)
                                            : mgl_weight_format_of(tensor->dtype);
 }
 
-/* Bytes of the weights of a matrix in a format, with scales, and with minimums or zero points of a
- * byte, without padding. This is the size of a matrix that `info` and `quantize` print. */
+/* Bytes of a matrix in a format: codes, scales, minimums, and zero points of one byte each, without
+ * padding, rounded to the nearest byte. `info` and `quantize` print this size. */
 static inline uint64_t mgl_matrix_bytes(mgl_weight_format format, int64_t rows, int64_t cols)
 {
     return (uint64_t)(mgl_weight_format_bits(format, rows, cols) * (double)rows * (double)cols / 8 +
                       0.5);
 }
 
-/* The same for a tensor in its format in the file. */
+/* Bytes of a tensor in its format in the file (mgl_matrix_bytes). */
 static inline uint64_t mgl_tensor_bytes(const mgl_tensor *tensor)
 {
     return mgl_matrix_bytes(mgl_tensor_format(tensor), tensor->rows, tensor->cols);

@@ -260,7 +260,7 @@ static void put_advice(mgl_text *out, enum advice advice, const char *folder, co
         mgl_text_put(out, "merge it into its base model first (merge_and_unload of peft)");
         break;
     case CONTINUE:
-        mgl_text_put(out, "give the same command again, which continues");
+        mgl_text_put(out, "run this `megalith quantize` command again to continue it");
         break;
     case RENAME:
         mgl_text_format(out, "if %.80s is the whole model, rename it to model.safetensors", name);

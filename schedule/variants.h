@@ -67,7 +67,8 @@ typedef struct mgl_dimensions {
     int64_t of[MGL_DIMENSION_COUNT];
 } mgl_dimensions;
 
-/* Whether a product splits its input into two parts, because 16 bits do not hold it. */
+/* Whether a product splits its input, because 16 bits do not hold it: into high and low parts, or
+ * into the digits of integer products. False for tasks that are no product, and for f32 weights. */
 bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task);
 
 /* Sets the dimensions of a program, with 0 for those of a task. */

@@ -21,7 +21,8 @@ typedef struct mgl_cli_calibration {
 
 /* Reads and tokenizes the texts of the file (NULL: the default texts) for the model at `model`, and
  * cuts them into runs of at most `length` tokens, and at most the positions of the model. If there
- * are more than `most` runs, runs at equal distances are taken. */
+ * are more than `most` runs, runs at equal distances are taken. MGL_BAD_INPUT: an id is not in the
+ * vocabulary. */
 mgl_status mgl_cli_calibration_read(const char *model, const char *file, size_t most, size_t length,
                                     mgl_cli_calibration *out, mgl_error *err);
 void mgl_cli_calibration_clear(mgl_cli_calibration *calibration);

@@ -29,8 +29,8 @@ mgl_status mgl_cli_corpus_take_list(mgl_cli_corpus *corpus, mgl_cli_prompts *lis
                                     const mgl_tokenizer *tokenizer, mgl_error *err);
 /* Whether the list has an entry that is a text. */
 bool mgl_cli_corpus_needs_tokenizer(const mgl_cli_prompts *list);
-/* Checks that all ids are below `vocab`. `name` is the name of the texts in the error; NULL: the
- * default texts. */
+/* Checks that all ids are from 0 to `vocab` - 1. MGL_BAD_INPUT names the text and the first wrong
+ * id. `name`: of the texts, for the error; NULL: the default texts. */
 mgl_status mgl_cli_corpus_check(const mgl_cli_corpus *corpus, int32_t vocab, const char *name,
                                 mgl_error *err);
 void mgl_cli_corpus_clear(mgl_cli_corpus *corpus);

@@ -451,7 +451,7 @@ static void print_files(const mgl_checkpoint *checkpoint)
         return;
     }
     if (checkpoint->stored_bytes != checkpoint->bytes)
-        mgl_cli_printf("; %" PRIu64, checkpoint->stored_bytes);
+        mgl_cli_printf("; stored: %" PRIu64, checkpoint->stored_bytes);
     if (checkpoint->gguf)
         mgl_cli_put(" in a GGUF file\n");
     else

@@ -109,7 +109,7 @@ static void check_cpu_only(const char *model, const char *reason)
     command_clear(&result);
 }
 
-/* info has the reasons of lowering and of the checks of the CUDA machine, without a GPU. */
+/* info prints the reasons of lowering and of the checks of the CUDA machine, without a GPU. */
 START_TEST(info_names_the_only_device)
 {
     static const recipe groups = {.config = "{\"quant_method\": \"gptq\", \"bits\": 4, "
@@ -133,7 +133,7 @@ START_TEST(info_names_the_only_device)
 }
 END_TEST
 
-/* A model that a GPU runs has both devices; a compiled model has the device of its target. */
+/* info prints both devices for a model that a GPU runs, and no devices for a compiled model. */
 START_TEST(info_names_both_devices)
 {
     const char *model = model_path("quantized/q-tales-gptq-int4-g64");

@@ -101,7 +101,7 @@ START_TEST(the_text_for_people)
 }
 END_TEST
 
-/* quantize and info count bytes in the same way, also those of zero points. */
+/* quantize and info count the same bytes, including zero points. */
 START_TEST(bytes_as_info_counts_them)
 {
     snprintf(path, sizeof path, "%s/counted", scratch_folder());
@@ -211,7 +211,7 @@ START_TEST(a_calibration)
 }
 END_TEST
 
-/* The message names the file and the text, also if other verbs calibrate or compare. */
+/* The message names the file and the text, in `quantize` and in `eval --compare`. */
 START_TEST(ids_outside_the_vocabulary)
 {
     char ids[1100];
@@ -248,8 +248,8 @@ START_TEST(a_calibration_with_long_texts)
 }
 END_TEST
 
-/* The line about Ctrl-C names the command that continues. Mixed precision takes two passes, and the
- * memory is printed once. */
+/* The line about Ctrl-C states that the same command continues. Mixed precision takes two passes,
+ * and the memory is printed once. */
 START_TEST(an_interrupted_calibration)
 {
     char line[3000], said[4096];

@@ -425,7 +425,7 @@ START_TEST(info_of_a_quantized_model)
     ck_assert_int_eq(result.code, 0);
     ck_assert_ptr_nonnull(strstr(result.out, "parameters    4955648\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "dtype         bf16\n"));
-    ck_assert_ptr_nonnull(strstr(result.out, "bytes         2980864; 3073024 in 1 file\n"));
+    ck_assert_ptr_nonnull(strstr(result.out, "bytes         2980864; stored: 3073024 in 1 file\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "quantized     int4 group 64 f16: 42 matrices, "
                                              "2506752 bytes, 4.250 bits a weight\n"));
     ck_assert_ptr_nonnull(strstr(result.out, "activations   not quantized"));
@@ -442,8 +442,8 @@ START_TEST(info_of_a_quantized_model)
 }
 END_TEST
 
-/* info counts the bytes of a compiled model as it counts those of the folder, whatever zero points
- * the folder stores. */
+/* info prints the same bytes for a compiled model and for its folder, whatever zero points the
+ * folder stores. */
 START_TEST(info_of_a_compiled_quantized_model)
 {
     static const char *const models[] = {"gptq-int4-g64", "awq-int4-g64", "ct-int8", "fp8-block"};
@@ -483,7 +483,7 @@ START_TEST(quantized_model_that_is_not_supported)
     command_clear(&result);
     result = command_runf("info %s", folder);
     ck_assert_ptr_nonnull(strstr(result.out, "weights of 3 bits"));
-    ck_assert_ptr_null(strstr(result.out, "ignored")); /* the weights would be in use */
+    ck_assert_ptr_null(strstr(result.out, "ignored")); /* no tensors are bound */
     command_clear(&result);
 }
 END_TEST

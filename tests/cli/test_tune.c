@@ -32,7 +32,7 @@ static mgl_json ask(const char *word, const char *store)
 
 START_TEST(it_tunes_a_shape_on_no_device)
 {
-    /* Under sanitizers fewer trials, because each executes the same code. */
+    /* A build with sanitizers runs fewer trials, because each trial executes the same code. */
     enum { TRIALS = BY_SANITIZER(6, 2) };
     const char *store = scratch_store("shape");
     command_result result = command_runf(

@@ -91,7 +91,7 @@ static const struct folder {
     {"mkdir -p d/quantize.unfinished",
      "d",
      {"holds quantize.unfinished", "interrupted `megalith quantize`", "no config.json",
-      "give the same command again, which continues"}},
+      "run this `megalith quantize` command again to continue it"}},
     {"mkdir d && cp $m/config.json d && touch d/adapter_model.bin",
      "d",
      {"a LoRA adapter, and no"}},

@@ -71,8 +71,9 @@ enum {
 
 /* Loops over arrays of vectors are unrolled completely, so that the vectors stay in registers. The
  * pragma needs a number above the iterations: GCC unrolls a loop with as many iterations too late.
- * UBSan checks the overflow of an int counter, and GCC does not unroll a loop with this check.
- * Types below int have no such check. */
+ * UBSan checks the overflow of an int counter, and GCC does not unroll a loop with this check. A
+ * counter narrower than int has no such check. The sanitizer build has ASan and UBSan together, so
+ * the macro of ASan selects the type. */
 #ifdef __SANITIZE_ADDRESS__
 typedef uint8_t unrolled;
 #else

@@ -74,7 +74,8 @@ int mgl_cuda_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_
 /* The number of a task's weight format in the kernel (device/linear/formats.cuh). Scaled formats:
  * 1 + the index in mgl_cuda_formats. The program's dtype, and tasks without weights: 0. */
 int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task);
-/* The inputs of products whose weights have format `number`: a set of MGL_CUDA_INPUT. */
+/* The inputs of products whose weights have format `number` (0: the program's dtype), in both
+ * lists: a bit set of MGL_CUDA_INPUT. */
 uint32_t mgl_cuda_inputs(const mgl_program *program, int number);
 
 /* Whether attention reads keys and values from the ring (MGL_KV_RING): its variant is `ring`, and

@@ -42,9 +42,9 @@ mgl_status mgl_pipeline_options(const mgl_graph *graph, const mgl_target *target
 mgl_status mgl_pipeline_lower(const mgl_graph *graph, const mgl_target *target,
                               const mgl_lower_request *request, mgl_program **out, mgl_error *err);
 
-/* Checks whether a GPU can run the model: lowers the graph by default for a common GPU, and applies
- * the checks of the CUDA machine (mgl_check_machine). Needs no device. MGL_BAD_INPUT with the
- * reason if no GPU can run the model. */
+/* Checks whether an H100 (sm_90a:132) can run the model: lowers the graph with the default options
+ * and applies the checks of the CUDA machine (mgl_check_machine). Needs no device. MGL_BAD_INPUT
+ * with the reason if the H100 cannot run the model; MGL_NO_MEMORY. */
 mgl_status mgl_pipeline_check_gpu(const mgl_graph *graph, mgl_error *err);
 
 /* ---- tuned entries --------------------------------------------------------------------------- */

@@ -628,8 +628,8 @@ static bool keep_candidate(simulator *s, double gain, int64_t *decisions)
 
 enum { CAMPAIGNS = 1000 };
 
-/* With three times a device's noise. Under sanitizers fewer campaigns, because each runs the same
- * code. */
+/* The noise is three times the noise of a device. A build with sanitizers runs fewer campaigns,
+ * because each campaign runs the same code. */
 START_TEST(one_campaign_in_twenty_keeps_what_is_no_faster)
 {
     enum { CANDIDATES = 300, COUNT = BY_SANITIZER(CAMPAIGNS, CAMPAIGNS / 5) };

@@ -44,8 +44,8 @@ typedef enum emu_meeting {
  * result. */
 uint64_t emu_meet(emu_meeting kind, uint64_t value, int argument);
 
-/* d = a b + d: the fragments of mma.m16n8k16, or of mma.m16n8k32 with the bits of 32-bit integers
- * in d, that this thread holds (PTX ISA 9.7.14.5.8 and 9.7.14.5.10). */
+/* d = a b + d, with the fragments that this thread holds: of mma.m16n8k16 (PTX ISA 9.7.14.5.8), or
+ * of mma.m16n8k32 (9.7.14.5.10), where d has the bits of 32-bit integers. */
 void emu_mma(emu_meeting kind, float *d, const uint32_t *a, const uint32_t *b);
 
 /* This thread's part of wgmma: d += a b, with `columns` columns and b at the descriptor (PTX ISA,

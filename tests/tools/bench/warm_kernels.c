@@ -3,8 +3,8 @@
  * GPU do not wait for the compiler. Runs without a device, or on the GPU's host with all
  * processors.
  *
- *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--capacity 0] [--dtype bf16]
- *                  [--group 0] [--head-dtype bf16] [--config F] [--trace]
+ *     warm_kernels [--arch sm_90a] [--queues 132] [--tokens 32] [--capacity N] [--dtype bf16]
+ *                  [--group N] [--head-dtype bf16] [--config F] [--trace]
  *                  SHAPE:BATCH:CONTEXT[:HIDDEN]...
  *     printf '%s\n' llama-1b:1:0 llama-1b:1:8192 | xargs -n 1 -P 16 warm_kernels
  */
@@ -21,7 +21,7 @@
 struct options {
     const char *arch, *config; /* config NULL: the default */
     int queues, tokens;
-    int capacity;               /* positions of the cache; 0: those of the row */
+    int capacity;               /* positions of the cache; 0: context + tokens + 1 */
     mgl_weight_code code, head; /* of the layers' weights, and of the head */
     int group;                  /* columns that share a scale; 0: the default of the code */
     unsigned extras;            /* MGL_CUDA_... */

@@ -557,7 +557,7 @@ static __device__ __forceinline__ u32 f16_of_e4m3(u16 pair)
     return word;
 }
 
-/* (bits & mask) ^ flip, as one instruction also if both are constants. */
+/* (bits & mask) ^ flip, as one instruction, also if mask and flip are constants. */
 static __device__ __forceinline__ u32 masked_flipped(u32 bits, u32 mask, u32 flip)
 {
     u32 word;

@@ -32,8 +32,9 @@ enum {
  * (linear/scaled_input.cuh). */
 #define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps)*4 + 127) / 128 * 128)
 
-/* The bit of an input in the set of inputs that tasks have. width: 0 for a hidden row, 1 for the
- * output of attention, 2 for others. low: the input has low parts. */
+/* The index of the bit of an input in the set of inputs that tasks have. width: 0 for a hidden row,
+ * 1 for the output of attention, 2 for others. low: 16 bits do not hold the input
+ * (mgl_product_is_parted). */
 #define MGL_CUDA_INPUT(width, low) ((width)*2 + ((low) ? 1 : 0))
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols

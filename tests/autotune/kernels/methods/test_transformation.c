@@ -199,8 +199,8 @@ START_TEST(a_users_own_takes_the_place_of_the_starters)
 END_TEST
 
 /* Text that transformations insert without a model passes the scan that answers of models must
- * pass. Under sanitizers a quarter of the pairs of units and transformations, because the scan runs
- * the same code for each pair. */
+ * pass. A build with sanitizers tests a quarter of the pairs of units and transformations, because
+ * the scan runs the same code for each pair. */
 START_TEST(what_is_inserted_passes_the_scan)
 {
     enum { STEP = BY_SANITIZER(1, 4) };

@@ -5,19 +5,23 @@
  * defines MGL_FORMAT_n as the template arguments of scaled_weights.
  *
  * A block has 64 bytes of each row: 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes
- * of each part. A task multiplies them in one of two ways:
+ * of each part. There are three paths of arithmetic:
  *
- *   16-bit activations, or e4m3 codes: decode() converts the codes to four words of f16, exactly
- * for all codes. The words have the order of a block of 16-bit weights, so each part takes one MMA
- *   with f16 activations. An integer code u needs only a mask or a byte permutation: the low bits
- * of an f16 number with an exponent of 0 are the subnormal number u 2^-24.
+ *   f16 products, for activations of 16 bits (`low` of the input is false) and for e4m3 codes:
+ *   decode() converts the codes to four words of f16, exactly for all codes. The words have the
+ *   order of a block of 16-bit weights, so each part takes one MMA with f16 activations. An
+ *   integer code u needs only a mask or a byte permutation: the low bits of an f16 number with an
+ *   exponent of 0 are the subnormal number u 2^-24.
  *
- *   Integer codes and f32 activations: integers() makes signed bytes of the codes, and each two
- *   parts take one MMA of 8-bit integers with four digits of each activation
- *   (linear/scaled_input.cuh). Sums of integers are exact in any order.
+ *   Integer products, for integer codes and activations that 16 bits do not hold (`low`):
+ *   integers() converts the codes to signed bytes. Two parts take one MMA of 8-bit integers with
+ *   four digits of each activation (linear/scaled_input.cuh). Integer sums are exact in any order.
  *
- * Zero points are subtracted once for each group: sum((u - zero) x) = sum(u x) - zero sum(x). The
- * scale of a group multiplies the sum of the group in f32.
+ *   Panels (linear/warp_teams.cuh): rounded() dequantizes each weight to the 16-bit dtype of the
+ *   program.
+ *
+ * The first two paths subtract zero points once for each group: sum((u - zero) x) = sum(u x) -
+ * zero sum(x). The scale of a group multiplies the sum of the group in f32.
  */
 #ifndef MGL_DEVICE_LINEAR_FORMATS_CUH
 #define MGL_DEVICE_LINEAR_FORMATS_CUH
@@ -36,7 +40,7 @@ struct group_scale {
 };
 
 /* Whether tasks have an input of COLUMNS columns, with low parts (`low`) or without. `inputs`: a
- * set of mgl_cuda_input. */
+ * bit set of MGL_CUDA_INPUT (record.h). */
 static __device__ __forceinline__ constexpr bool has_input(unsigned inputs, int columns, bool low)
 {
     return inputs >> MGL_CUDA_INPUT(columns == MGL_HIDDEN     ? 0
@@ -74,7 +78,7 @@ struct scaled_weights {
         INTEGERS = HAS_OFFSET,
         INPUTS = USED,
         MIDDLE = FOUR_BITS ? 8 : 128, /* the code whose integer is 0 */
-        STEP = FOUR_BITS ? 16 : 1,    /* from the integer of a code to that of the next code */
+        STEP = FOUR_BITS ? 16 : 1,    /* difference of the integers of adjacent codes */
         /* the sums of the activations of groups are needed beside the products of integers */
         HAS_ONES = ZEROS || HAS_MINIMUMS,
         PAIR_UNITS = 2 * SPLIT /* units of two parts */
@@ -174,9 +178,9 @@ struct scaled_weights {
                           raw.w ^ 0x80808080u);
     }
 
-    /* Adds the products of a group of integers to `total`, for one digit of the activations. `sum`:
-     * the sum of the group. `ones`: the sum of its activations, if HAS_ONES. The result is STEP
-     * times too large. */
+    /* Adds the products of a group to `total`, for one digit of the activations. `sum`: the sum of
+     * integers() times digits over the group. `ones`: if HAS_ONES, the sum of the digits. The
+     * result is STEP times too large; digit_factor() divides by STEP. */
     static __device__ __forceinline__ float add_integers(float total, group_scale of, int sum,
                                                          int ones)
     {
@@ -188,7 +192,7 @@ struct scaled_weights {
         return ON_TAPE ? fmaf(of.scale, (float)sum, total) : (float)sum;
     }
 
-    /* The factor of the sums of digit `digit`. */
+    /* The factor of the sums of digit `digit`: 2^(8 digit) / STEP. */
     static __device__ __forceinline__ float digit_factor(int digit)
     {
         return __uint_as_float((127 + 8 * digit - (FOUR_BITS ? 4 : 0)) << 23);

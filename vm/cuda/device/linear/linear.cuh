@@ -22,7 +22,8 @@
  * parts take two more columns of B. So the 8 columns of an MMA have room for 4 rows, or for 2 rows
  * with low parts. Up to that number of rows, the skinny variant is used (linear/skinny.cuh), up to
  * 8 rows the batch variant (linear/batch.cuh), otherwise sum_general. All variants add in the same
- * order: even and odd blocks of the run separately. f32 weights use fused multiply-adds.
+ * order: even and odd blocks of the run separately. f32 weights use fused multiply-adds. Scaled
+ * weights have other operands and sums (linear/formats.cuh).
  *
  * Each warp writes its sums of some row groups to a partial-sum buffer (warp, row group, row, 8).
  * The epilogue adds the sums of the warps in a fixed order. Therefore the result of a row does not

@@ -4,7 +4,8 @@
  * add the units of a group. Then the zero point or minimum of the group is applied, and its scale
  * multiplies the sum. If a group extends over the runs of several warps, each warp adds and scales
  * its own units of the group. The sums and their order are those of the skinny variant
- * (linear/scaled_skinny.cuh). Sums of integers are those of one digit; the digits are added last.
+ * (linear/scaled_skinny.cuh). If activations are digits (linear/scaled_input.cuh), each sum is the
+ * sum of one digit. The sums of the four digits are added at the end of a row group.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_CUH
 #define MGL_DEVICE_LINEAR_SCALED_CUH
@@ -165,8 +166,9 @@ NEAR_OR_INLINE machine sum_scaled(machine m, const mgl_device_segment seg)
     return m;
 }
 
-/* The digits of pair `pair` of this lane's column of row `row`: from the activation buffer at x, or
- * converted from the input. `first`: the first part of this warp's run. */
+/* The B operand of pair `pair` of the run: the words of this lane's digit (digit_column_of) of row
+ * `row`, from the activation buffer at x, or converted from the input. `first`: the first part of
+ * this warp's run. */
 template <class F, bool BUFFERED>
 static __device__ __forceinline__ uint2 digits_at(const machine &m, const uint2 *x, int row,
                                                   int first, int pair)
@@ -182,8 +184,8 @@ static __device__ __forceinline__ uint2 digits_at(const machine &m, const uint2 
 
 /* The sums of one digit of a row of activations for a row group. */
 struct integer_sums {
-    int group, ones; /* of the current group, and of its activations */
-    float total;     /* of the finished groups, with their scales */
+    int group, ones; /* of the current group: codes times digits; digits alone */
+    float total;     /* of the finished groups, multiplied by their scales */
 };
 
 template <class F, int N>
@@ -194,7 +196,7 @@ static __device__ __forceinline__ void end_integers(integer_sums *s, const group
         s[n] = {0, 0, F::add_integers(s[n].total, of, s[n].group, s[n].ones)};
 }
 
-/* sum_scaled for integer codes and digits of up to N rows. */
+/* Like sum_scaled, for integer codes and for activations of up to N rows as digits. */
 template <class F, int N, bool BUFFERED>
 NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
 {

@@ -2,13 +2,13 @@
  * Group-wise dequantized matrix multiplication of 2 to 8 rows of flagged input: the batch variant
  * of products of scaled weights (linear/formats.cuh). As in linear/batch.cuh, each lane loads its
  * own operands, which stay in registers if they fit. A run of a row is first gathered as it is, and
- * its largest absolute value is determined. Then each lane divides its values by the power of two
- * of their row and converts them to f16. The sums and their order are those of the general variant
- * (linear/scaled.cuh).
+ * its largest absolute value is determined. Then each lane multiplies its values by the power of
+ * two of their run and converts them to f16. The sums and their order are the sums and the order of
+ * the general variant (linear/scaled.cuh).
  *
- * If the weights are integers and the input is f32, lanes also exchange their values, so that each
- * lane has one digit of all rows (linear/scaled_input.cuh): two words for each row and pair of
- * parts. An MMA multiplies one row.
+ * If the codes are integers and the input is f32, lanes convert their values to digits instead, and
+ * exchange the digits. Then each lane has one digit of all rows (linear/scaled_input.cuh): two
+ * words for each row and pair of parts. One MMA multiplies one row.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
 #define MGL_DEVICE_LINEAR_SCALED_BATCH_CUH
@@ -25,7 +25,8 @@ struct scaled_batch_path
     enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
     typedef scaled_path<F, KB * F::BLOCK, F::INTEGERS && LOW> W;
     typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
-    /* registers for the run and the sums of its groups of codes 1 (digits: in the loop) */
+    /* registers for the run and the sums of its groups of codes 1; with digits, the loop computes
+     * these sums */
     static constexpr int RUN_REGISTERS =
         (4 * input_run::HELD + (W::DIGITS ? 0 : 2 * W::ONES)) * input_run::PARTS;
     /* blocks that registers have room for, and blocks that are loaded at once */
@@ -83,8 +84,10 @@ static __device__ __forceinline__ void scale_block(const lane_rows &x, const flo
     }
 }
 
-/* This lane's digits of rows 4 h to 4 h + 3 of a pair of parts, to two words for each row. v:
- * values of row n / 2 + 4 h: of the first part, then of the second. */
+/* Converts values of four rows of a pair of parts to operands. v (8): this lane's values of one
+ * row, four columns of the first part, then four of the second. factor: the power of two of the
+ * row. odd: the lane has the second half of its chunks. to (2): this lane's digit
+ * (digit_column_of) of each of the four rows, two words a row. Called by the whole warp. */
 template <class F>
 static __device__ __forceinline__ void digit_operands(const machine &m, bool odd, float factor,
                                                       const float *v, uint4 *to)
@@ -124,8 +127,9 @@ static __device__ __forceinline__ void digit_operands(const machine &m, bool odd
     to[1] = make_uint4(words[2][0], words[2][1], words[3][0], words[3][1]);
 }
 
-/* Converts the run to digits, in place: operands 0 and 1 of part b of a pair become those of rows 4
- * b to 4 b + 3. */
+/* Converts the run to digits, in place. Part b (0 or 1) of a pair then holds the operands of rows
+ * 4 b to 4 b + 3: the first two rows in operand 0, the last two rows in operand 1. factor (2): the
+ * powers of two of this lane's rows. */
 template <class F, class C>
 static __device__ __forceinline__ void digit_rows(const machine &m, const float *factor,
                                                   uint4 *held)
@@ -162,8 +166,8 @@ static __device__ __forceinline__ void digit_rows(const machine &m, const float 
         convert(held + b * 2);
 }
 
-/* Divides each row of the run by its power of two and converts it to f16. reduce (2): the
- * reciprocals for the rows of this lane's sums. */
+/* Multiplies each row of the run by its power of two and converts it to f16, or to digits. reduce
+ * (2): the reciprocals of the powers, for the rows of this lane's sums. */
 template <class F, class C>
 static __device__ __forceinline__ void scale_rows(const machine &m, const lane_rows &x, uint4 *held,
                                                   float *reduce)
@@ -256,12 +260,12 @@ static __device__ __forceinline__ void sum_ones(const machine &m, const uint4 *h
 enum { BATCH_ROWS = 8 };
 struct batch_integers {
     bool many;                               /* more than four rows */
-    int group[BATCH_ROWS], ones[BATCH_ROWS]; /* of the current group, and of its activations */
-    float total[BATCH_ROWS];                 /* of the finished groups, with their scales */
+    int group[BATCH_ROWS], ones[BATCH_ROWS]; /* of the current group: codes times digits; digits */
+    float total[BATCH_ROWS];                 /* of the finished groups, times their scales */
 };
 
 /* Multiplies pair `pair` of the parts of block i of the run, which is `raw`, by all rows. of:
- * scales of the groups from group G0 on. */
+ * the scales of the groups from group g0 on. */
 template <class F, class C>
 static __device__ __forceinline__ void add_pair(const machine &m, const uint4 *held, int i,
                                                 int pair, uint4 raw, const group_scale *of, int g0,

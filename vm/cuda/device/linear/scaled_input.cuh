@@ -9,10 +9,11 @@
  *
  *   Fixed point, for integer codes and values that need more than 16 bits: the power of two brings
  *   the largest value to at least 2^29 and below 2^30. Each value is rounded to an integer of 31
- *   bits, whose four signed digits to the base 256 are 8-bit integers. The error is at most 2^-30
- * of the largest value. The digits are as long as the high and low parts. In the activation buffer,
- *   each quarter of a part (eight columns) has 16 bytes in the row of the high parts, digits 3 and
- * 2 of its columns, and 16 bytes in the row of the low parts, digits 1 and 0.
+ *   bits with its sign. The four signed digits of the integer to the base 256 are 8-bit integers.
+ *   The error is at most 2^-30 of the largest value. The four digits need as many bytes as the
+ *   high and low parts. In the activation buffer, a quarter of a part (eight columns) has 16 bytes
+ *   in the row of the high parts, for digits 3 and 2 of its columns, and 16 bytes in the row of
+ *   the low parts, for digits 1 and 0.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
 #define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
@@ -34,16 +35,17 @@ static __device__ __forceinline__ float &range_of(const machine &m, int j, int w
 
 enum { F16_TOP = 14, DIGITS_TOP = 29, DIGITS = 4 };
 
-/* The power of two that multiplies a run, and brings its largest absolute value to at least 2^top.
- * `most`: the bits of this value; values below 2^-95 are treated like 2^-95. */
+/* The power of two that multiplies a run: it brings the largest absolute value to at least 2^top
+ * and below 2^(top + 1). `most`: the bits of the largest value; values below 2^-95 are treated like
+ * 2^-95. */
 static __device__ __forceinline__ float enlarging(u32 most, int top)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
     return __uint_as_float((254 + top - exponent) << 23);
 }
 
-/* 1 / enlarging(most, top). NaN if integers cannot hold the run, because it has an infinity or a
- * NaN. */
+/* Returns 1 / enlarging(most, top). For DIGITS_TOP, returns NaN if the run has an infinity or a
+ * NaN, because digits cannot hold these values. */
 static __device__ __forceinline__ float reducing(u32 most, int top)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
@@ -51,13 +53,14 @@ static __device__ __forceinline__ float reducing(u32 most, int top)
                                                                   : (exponent - top) << 23);
 }
 
-/* Whether the integers of the codes are multiplied by digits of the activations. */
+/* Whether a task with format F multiplies the integers of the codes by digits of its input. */
 template <class F> static __device__ __forceinline__ bool takes_digits(const input &in)
 {
     return F::INTEGERS && in.low;
 }
 
-/* The digits of a value of fixed point, from the lowest byte on. */
+/* Rounds v, whose absolute value is below 2^30, to an integer. Byte d of the result is digit d:
+ * the integer is the sum of digit d times 256^d, with digits from -128 to 127. */
 static __device__ __forceinline__ u32 digits_of(float v)
 {
     return ((u32)__float2int_rn(v) + 0x00808080u) ^ 0x00808080u;
@@ -107,8 +110,8 @@ static __device__ __forceinline__ chunk digits_chunk(const float *v, float facto
             make_uint4(words[1][0], words[1][1], words[0][0], words[0][1])};
 }
 
-/* The column of the B operand of multiply_integers() that a lane has: a digit, of the first part of
- * a pair or of the second. */
+/* A lane's column of the B operand of multiply_integers(): one digit of the first or of the second
+ * part of a pair. */
 struct digit_column {
     int digit;
     bool second;
@@ -119,9 +122,9 @@ static __device__ __forceinline__ digit_column digit_column_of(int lane)
     return {lane >> 3, (lane >> 2 & 1) != 0};
 }
 
-/* Offset, in uint2, of a lane's column of pair 0 of a run whose first part is `part`, in the row of
- * the high parts for digits 3 and 2, in the row of the low parts for digits 1 and 0. Pairs follow
- * each other at PAIR_WORDS. */
+/* Offset, in uint2, of a lane's B operand of pair 0 of a run whose first part is `part`. Digits 3
+ * and 2 are in the row of the high parts, digits 1 and 0 in the row of the low parts. The distance
+ * of two pairs is PAIR_WORDS, in uint2. */
 enum { PAIR_WORDS = 2 * PART_CHUNKS * 2 };
 
 static __device__ __forceinline__ int digit_place(int lane, int part)
@@ -130,8 +133,8 @@ static __device__ __forceinline__ int digit_place(int lane, int part)
     return ((part + mine.second) * PART_CHUNKS + (lane & 3)) * 2 + 1 - (mine.digit & 1);
 }
 
-/* Multiplies the integers of two parts by the digits of this lane's column: the sums of their
- * units, in order of columns. x: the lane's B operand. */
+/* Multiplies the integers of two parts by one row of digits. sums (PAIR_UNITS): the sum of each
+ * unit, in order of columns, for digit lane % 4. x: the lane's B operand. */
 template <class F>
 static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, int lane, int *sums)
 {
@@ -144,8 +147,8 @@ static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, in
     }
 }
 
-/* The results of four sets of sums, of which four neighboring lanes have one digit each. Lane q
- * gets the result of set q; it is the same as that of sum_digits. */
+/* Adds the digits of four sets of sums. Four neighboring lanes have one digit each of total (4).
+ * Lane q of the four gets the result of set q, with the same bits as from sum_digits. */
 template <class F>
 static __device__ __forceinline__ float sum_four(const machine &m, const float *total)
 {
@@ -161,7 +164,8 @@ static __device__ __forceinline__ float sum_four(const machine &m, const float *
            __shfl_xor_sync(0xFFFFFFFFu, second ? half[0] : half[1], 2);
 }
 
-/* A result from the sums of its digits, which four neighboring lanes have: all four get it. */
+/* Adds the sums of the four digits, one in each of four neighboring lanes. All four lanes get the
+ * result. */
 template <class F> static __device__ __forceinline__ float sum_digits(const machine &m, float total)
 {
     total *= F::digit_factor(m.lane & 3);

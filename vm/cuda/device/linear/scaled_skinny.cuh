@@ -40,8 +40,10 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
                                     F::GROUP_UNITS % UNITS == 0;
-    /* Registers for the sums of groups of codes 1; B operands of the run, of two words, and whether
-     * they stay in registers; registers for a block with its scales. */
+    /* ONES: registers for the sums of groups of codes 1. OPERANDS: B operands of the run, of two
+     * words each. OPERAND_WORDS: their distance in the activation buffer, in uint2. HOLD: the
+     * operands stay in registers. SCALES, BLOCK_REGISTERS: scales of a block in registers, and
+     * registers for a block with its scales. */
     static constexpr bool HAS_ONES = DIGIT ? F::HAS_ONES : F::HAS_OFFSET;
     static constexpr int ONES = HAS_ONES ? GROUPS : 0;
     static constexpr int OPERANDS = DIGIT ? PARTS / 2 : PARTS;
@@ -74,7 +76,7 @@ struct scaled_state {
     u32 block;      /* first block of the next row group, in the tape of the epoch */
     int stored;     /* row groups already stored in the current buffer */
     float reducing; /* reciprocal of the run's power of two; multiplies its sums */
-    bool low;       /* the input is split into high and low parts */
+    bool low;       /* 16 bits do not hold the input: it has high and low parts, or digits */
     const uint2 *x; /* this lane's first operand of the run in the activation buffer */
 };
 
@@ -265,9 +267,9 @@ static __device__ __forceinline__ u32 largest_of(const scaled_run<F, W, HALF> &r
     return __reduce_max_sync(0xFFFFFFFFu, most);
 }
 
-/* Four columns of a lane and four of the next or the previous lane, which has the other half of
- * their chunk, as the words of each digit that this lane stores: the first words (even lanes) or
- * the second words of the chunk. */
+/* Converts four columns to words of digits. An even lane and the next lane have the two halves of a
+ * chunk of eight columns. t (4): digits_of this lane's columns. words (4): for each digit, the
+ * first word of the chunk in even lanes, the second word in odd lanes. Called by the whole warp. */
 template <bool FOUR_BITS>
 static __device__ __forceinline__ void half_words(const machine &m, u32 *t, u32 *words)
 {
@@ -366,16 +368,16 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* The same value, which all lanes have. The compiler knows this, so that branches need no
- * reconvergence. */
+/* Returns `value`, which is the same in all lanes. The reduction lets the compiler treat the result
+ * as uniform, so branches on it need no reconvergence. */
 static __device__ __forceinline__ u32 uniform(u32 value)
 {
     return __reduce_max_sync(0xFFFFFFFFu, value);
 }
 
 /* Loads blocks [FROM, FROM + N) of this warp's run in each of G row groups to w (G, N). The blocks
- * have landed. `blocks`: blocks of the run. `last`: the last row group; it is loaded in place of
- * later ones. */
+ * have landed. `blocks`: blocks of the run. `last`: the last row group; it is loaded in place
+ * of later row groups. */
 template <class W, int G, int FROM, int N>
 static __device__ __forceinline__ void load_codes(const machine &m, const scaled_state &st,
                                                   int blocks, int last, uint4 (*w)[N])
@@ -425,17 +427,18 @@ static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scal
     return F::in_unit(operand_of_run<W>(st, held, i / F::SPLIT), i, m.lane);
 }
 
-/* The sums of the current group of G row groups, and of a run's groups of codes 1. */
+/* The sums of the current group, for G row groups. */
 template <class W, int G> struct group_state {
     float c[W::DIGITS ? 1 : G][4]; /* the results of the MMAs */
     int sum[G];                    /* of integers */
 };
+/* The sums that the groups of the run would have if all codes were 1. */
 template <class W> struct run_ones {
     float of[W::GROUPS];
     int digits[W::GROUPS];
 };
 
-/* add_codes for digits of the activations. */
+/* Like add_codes, for activations as digits. */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
 add_integer_codes(const machine &m, const scaled_state &st, const uint2 *held,
@@ -570,8 +573,8 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
     st.stored = full ? 0 : st.stored;
 }
 
-/* Computes the next `count` row groups of a segment, at most G: in the time of G row groups, which
- * is shorter than that of two single ones. */
+/* Computes the next `count` row groups of a segment, 1 to G. The time is the time of G row groups
+ * at once, which is shorter than the time of two row groups one after the other. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
                                                       const uint2 *held, const run_ones<W> &ones,
