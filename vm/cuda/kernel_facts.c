@@ -110,10 +110,10 @@ int mgl_cuda_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_
     return count;
 }
 
-int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task)
+/* mgl_cuda_format_of, with the `count` formats of mgl_cuda_formats. */
+static int format_of(const mgl_program *program, const mgl_task *task,
+                     const mgl_weight_format *formats, int count)
 {
-    mgl_weight_format formats[MGL_CUDA_FORMATS];
-    const int count = mgl_cuda_formats(program, formats);
     if (task->segments.count == 0)
         return 0;
     const mgl_weight_format own =
@@ -121,14 +121,29 @@ int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task)
     return mgl_weight_format_is_scaled(own) ? 1 + index_of(own, formats, count) : 0;
 }
 
+/* mgl_cuda_formats, without the formats that do not fit. */
+static int first_formats(const mgl_program *program, mgl_weight_format out[MGL_CUDA_FORMATS])
+{
+    const int count = mgl_cuda_formats(program, out);
+    return count < MGL_CUDA_FORMATS ? count : MGL_CUDA_FORMATS;
+}
+
+int mgl_cuda_format_of(const mgl_program *program, const mgl_task *task)
+{
+    mgl_weight_format formats[MGL_CUDA_FORMATS];
+    return format_of(program, task, formats, first_formats(program, formats));
+}
+
 uint32_t mgl_cuda_inputs(const mgl_program *program, int number)
 {
     const mgl_geometry *m = &program->geometry;
+    mgl_weight_format formats[MGL_CUDA_FORMATS];
+    const int count = first_formats(program, formats);
     uint32_t inputs = program->second ? mgl_cuda_inputs(program->second, number) : 0;
     for (int i = 0; i < program->task_count; i++) {
         const mgl_task *task = &program->tasks[i];
         if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT ||
-            mgl_cuda_format_of(program, task) != number)
+            format_of(program, task, formats, count) != number)
             continue;
         const int64_t columns = mgl_task_inputs(program, task);
         const int width = columns == m->hidden                         ? 0

@@ -111,10 +111,10 @@ static mgl_status check_scaled(const mgl_program *program, const mgl_segment *se
                         "not %s; use --device cpu, or the target cpu",
                         MGL_PART_COLUMNS / 2, MGL_PART_COLUMNS,
                         mgl_weight_format_print(format, text));
-    if (columns >= MOST_COLUMNS)
+    if (columns >= MOST_COLUMNS && format.group == MGL_GROUP_ALL && format.code != MGL_CODE_E4M3)
         return mgl_fail(err, MGL_BAD_INPUT, name,
-                        "the CUDA machine supports fewer than %d columns of scaled weights, not "
-                        "%lld; use --device cpu, or the target cpu",
+                        "the CUDA machine supports fewer than %d columns that share an integer "
+                        "scale, not %lld; use --device cpu, or the target cpu",
                         MOST_COLUMNS, (long long)columns);
     if (mgl_tape_scale_bytes(format, columns) > 0 && mgl_tape_group_bytes(format, columns) > ring)
         return mgl_fail(err, MGL_BAD_INPUT, name,

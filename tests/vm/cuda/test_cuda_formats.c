@@ -46,8 +46,7 @@ END_TEST
 
 static const mgl_weight_format int8_groups = {MGL_CODE_INT8, MGL_F32, 32, 1, true};
 
-/* The ring holds the scales of a row group, and the stage the ranges of the warps. The sums of a
- * row have 32 bits. */
+/* The ring holds the scales of a row group, and the stage the ranges of the warps. */
 START_TEST(scales_and_ranges_need_room)
 {
     mgl_error err;
@@ -61,10 +60,27 @@ START_TEST(scales_and_ranges_need_room)
     program->exec = exec;
     program->exec.stage_bytes = 0;
     refused(program, "increase stage_bytes");
-    program->exec = exec;
-    program->segments[0].col_hi = program->segments[0].col_lo + (1 << 16);
-    refused(program, "fewer than 65536 columns");
     mgl_program_free(program);
+}
+END_TEST
+
+/* The integer sum of a row with one scale has 32 bits. Groups and e4m3 codes have no such limit. */
+START_TEST(integer_sums_have_32_bits)
+{
+    static const mgl_weight_format formats[] = {{MGL_CODE_INT8, MGL_F32, MGL_GROUP_ALL, 1, false},
+                                                {MGL_CODE_INT8, MGL_F32, 32, 1, true},
+                                                {MGL_CODE_E4M3, MGL_F32, MGL_GROUP_ALL, 1, false}};
+    for (int i = 0; i < 3; i++) {
+        mgl_error err = {0};
+        mgl_program *program =
+            scaled_program(&small_model, formats[i], &(device_options){.capacity = 64});
+        ok(mgl_cuda_check_program(program, &err), err);
+        program->segments[0].col_hi = program->segments[0].col_lo + (1 << 16);
+        const mgl_status status = mgl_cuda_check_program(program, &err);
+        ck_assert_int_eq(status != MGL_OK && strstr(err.message, "fewer than 65536 columns"),
+                         i == 0);
+        mgl_program_free(program);
+    }
 }
 END_TEST
 
@@ -177,6 +193,7 @@ int main(void)
     TCase *tests = tcase_create("cuda formats");
     tcase_add_test(tests, formats_missing_in_the_kernel_are_rejected);
     tcase_add_test(tests, scales_and_ranges_need_room);
+    tcase_add_test(tests, integer_sums_have_32_bits);
     tcase_add_test(tests, flagged_inputs_are_whole_granules_of_the_weights);
     tcase_add_loop_test(tests, scaled_weights_have_fast_variants, 0, 11);
     tcase_add_test(tests, matrices_of_other_formats_have_tasks_of_their_own);

@@ -27,8 +27,14 @@ typedef unsigned long long u64;
 #define MGL_BULK_COPY 0
 #endif
 
-/* Whether an instruction converts e4m3 numbers. */
-enum { CONVERTS_E4M3 = __CUDA_ARCH__ >= 890 };
+/* Whether an instruction converts e4m3 numbers: on sm_89 only with CUDA 12.1 or newer. */
+#if __CUDA_ARCH__ >= 900 ||                                                                        \
+    (__CUDA_ARCH__ >= 890 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201)
+#define MGL_CONVERTS_E4M3 1
+#else
+#define MGL_CONVERTS_E4M3 0
+#endif
+enum { CONVERTS_E4M3 = MGL_CONVERTS_E4M3 };
 
 /* delay.cuh: random delays in accesses that other warps see, for tests. */
 static __device__ void delay();
@@ -551,7 +557,7 @@ static __device__ __forceinline__ void multiply_add(float *c, u32 a0, u32 a1, u3
 static __device__ __forceinline__ u32 f16_of_e4m3(u16 pair)
 {
     u32 word = 0;
-#if __CUDA_ARCH__ >= 890
+#if MGL_CONVERTS_E4M3
     asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(word) : "h"(pair));
 #endif
     return word;
