@@ -278,10 +278,11 @@ void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out)
 
 bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task)
 {
+    if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT ||
+        weights_of(program, task) == MGL_CODE_F32)
+        return false;
     const mgl_region *x = mgl_task_operand(program, task, MGL_PRODUCT_INPUT);
-    return weights_of(program, task) != MGL_CODE_F32 &&
-           mgl_op_get(task->op)->family == MGL_FAMILY_PRODUCT &&
-           (task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32);
+    return task->op != MGL_OP_LINEAR_ADD || program->buffers[x->buffer].dtype == MGL_F32;
 }
 
 static void measure_input(const mgl_program *program, mgl_weight_format format, int64_t columns,
