@@ -366,6 +366,7 @@ static void describe(struct bench *b)
     b->device.cu->driver_version(&b->out->driver_version);
     b->out->cublas_version = mgl_baseline_cublas_version(b->baseline);
     b->out->queues = b->program->queue_count;
+    b->out->unsplit = b->program->limits.unsplit;
     b->out->rows = b->program->limits.rows;
     b->out->layers = b->request->config.layers;
     b->out->head = b->request->config.head;

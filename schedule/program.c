@@ -348,8 +348,9 @@ static bool equal_settings(const mgl_program *a, const mgl_program *b)
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
            a->limits.second_rows == b->limits.second_rows &&
            a->limits.first_rows == b->limits.first_rows && a->limits.share == b->limits.share &&
-           a->exec.page_bytes == b->exec.page_bytes && a->exec.ring_pages == b->exec.ring_pages &&
-           a->exec.warps == b->exec.warps && a->exec.stage_bytes == b->exec.stage_bytes &&
+           a->limits.unsplit == b->limits.unsplit && a->exec.page_bytes == b->exec.page_bytes &&
+           a->exec.ring_pages == b->exec.ring_pages && a->exec.warps == b->exec.warps &&
+           a->exec.stage_bytes == b->exec.stage_bytes &&
            a->exec.flight_bytes == b->exec.flight_bytes &&
            a->exec.pending_bytes == b->exec.pending_bytes &&
            a->exec.prefetch_bytes == b->exec.prefetch_bytes && equal_dtypes(a, b) &&
@@ -405,6 +406,20 @@ bool mgl_program_equal(const mgl_program *a, const mgl_program *b)
            (!a->second || mgl_program_equal(a->second, b->second));
 }
 
+bool mgl_region_to_clear(mgl_region *region)
+{
+    bool clears = region->flag;
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        mgl_range *range = &region->ranges[i];
+        if (range->kind != MGL_RANGE_SPLIT)
+            continue;
+        clears = clears && range->lo == MGL_ROWS_SPLIT;
+        *range = (mgl_range){MGL_RANGE_ROWS, 0, 0};
+    }
+    region->flag = false;
+    return clears;
+}
+
 bool mgl_region_join(mgl_region *a, const mgl_region *b)
 {
     mgl_range *along = NULL;
@@ -429,8 +444,7 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
     for (int d = 0; d < rank; d++) {
         const mgl_range *r = &a->ranges[d], *s = &b->ranges[d];
         bool fixed = r->kind == MGL_RANGE_FIXED && s->kind == MGL_RANGE_FIXED;
-        bool shares = r->kind == MGL_RANGE_SHARE && s->kind == MGL_RANGE_SHARE && r->hi == s->hi;
-        if ((fixed && (r->lo >= s->hi || s->lo >= r->hi)) || (shares && r->lo != s->lo))
+        if ((fixed && (r->lo >= s->hi || s->lo >= r->hi)) || mgl_ranges_part(r, s))
             return false;
     }
     return true;

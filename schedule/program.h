@@ -111,19 +111,50 @@ typedef enum mgl_range_kind {
     MGL_RANGE_FIXED, /* [lo:hi) */
     MGL_RANGE_ROWS,  /* [:rows] */
     MGL_RANGE_PAST,  /* [:pos]  positions written in earlier epochs */
-    MGL_RANGE_NOW,   /* [pos]   positions of this epoch's rows */
-    MGL_RANGE_SHARE  /* [:rows i/n] share i of n of the rows of this epoch (mgl_row_share) */
+    MGL_RANGE_NOW,   /* [pos]   positions of this epoch's rows; [pos unsplit], [pos split]: of these
+                        rows only */
+    MGL_RANGE_SHARE, /* [:rows i/n] share i of n of the rows of this epoch (mgl_row_share) */
+    MGL_RANGE_SPLIT  /* [:rows unsplit] rows of sequences that have at most limits.unsplit positions
+                        from earlier epochs; [:rows split] the other rows */
 } mgl_range_kind;
+
+enum { MGL_ROWS_UNSPLIT, MGL_ROWS_SPLIT, MGL_ROWS_KINDS };
 
 typedef struct mgl_range {
     mgl_range_kind kind;
-    int64_t lo, hi; /* MGL_RANGE_FIXED: bounds; MGL_RANGE_SHARE: i and n; else 0 */
+    int64_t lo, hi; /* MGL_RANGE_FIXED: bounds; MGL_RANGE_SHARE: i and n; MGL_RANGE_SPLIT, and
+                       MGL_RANGE_NOW of some rows: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT, and
+                       MGL_ROWS_KINDS; else 0 */
 } mgl_range;
+
+/* Whether the range is of the unsplit or of the split rows: `lo` says of which. */
+static inline bool mgl_range_is_split(const mgl_range *range)
+{
+    return range->kind == MGL_RANGE_SPLIT || (range->kind == MGL_RANGE_NOW && range->hi > 0);
+}
+
+/* Whether the range is one of several disjoint parts of the rows: part `lo` of `hi`. */
+static inline bool mgl_range_is_of_rows(const mgl_range *range)
+{
+    return range->kind == MGL_RANGE_SHARE || mgl_range_is_split(range);
+}
 
 /* Whether the range uses lo and hi. */
 static inline bool mgl_range_has_numbers(const mgl_range *range)
 {
-    return range->kind == MGL_RANGE_FIXED || range->kind == MGL_RANGE_SHARE;
+    return range->kind == MGL_RANGE_FIXED || mgl_range_is_of_rows(range);
+}
+
+/* The word after `:rows` or `pos` in the text form of such a range. */
+static inline const char *mgl_rows_name(const mgl_range *range)
+{
+    return range->lo == MGL_ROWS_SPLIT ? "split" : "unsplit";
+}
+
+/* Whether two ranges are different parts of one division of the rows. */
+static inline bool mgl_ranges_part(const mgl_range *a, const mgl_range *b)
+{
+    return a->kind == b->kind && mgl_range_is_of_rows(a) && a->hi == b->hi && a->lo != b->lo;
 }
 
 typedef struct mgl_region {
@@ -192,6 +223,8 @@ typedef struct mgl_limits {
     int first_rows;  /* in the second list: rows of an epoch of the first list; else 0 */
     int share;       /* split attention uses one more split for each `share` earlier positions (see
                         mgl_split_positions in schedule/variant_shapes.h); 0: it uses all splits */
+    int unsplit;     /* largest number of earlier positions of a sequence whose rows are
+                        [:rows unsplit]; 0: the program does not divide rows in this way */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
@@ -313,6 +346,11 @@ bool mgl_program_takes_table(const mgl_program *program, mgl_dtype dtype);
 void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype);
 /* Whether all of these have that dtype. */
 bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype);
+
+/* Makes a region that a task writes the region that its queue clears. Returns false if the queue
+ * clears nothing for it: the words are no flags, or the task that writes the split rows clears the
+ * unsplit rows too. */
+bool mgl_region_to_clear(mgl_region *region);
 
 /* If region b continues region a in exactly one dimension, extends a by b and returns true. */
 bool mgl_region_join(mgl_region *a, const mgl_region *b);

@@ -197,11 +197,20 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static bool is_of_unsplit_rows(const mgl_program *program, const mgl_task *task)
+{
+    const mgl_range *rows = &mgl_task_result(program, task)->ranges[0];
+    return mgl_range_is_split(rows) && rows->lo == MGL_ROWS_UNSPLIT;
+}
+
 static void measure_attention(const mgl_program *program, const mgl_task *task, int64_t *d)
 {
     const int64_t splits = splits_of(program, task), capacity = program->limits.capacity;
     const int64_t even = splits > 0 ? (capacity + splits - 1) / splits : capacity;
-    const int64_t positions = splits > 1 ? larger(even, bounded(program->limits.share)) : even;
+    const int64_t unsplit = bounded(program->limits.unsplit);
+    int64_t positions = splits > 1 ? larger(even, bounded(program->limits.share)) : even;
+    if (is_of_unsplit_rows(program, task) && unsplit < positions)
+        positions = unsplit;
     if (task->op == MGL_OP_ATTEND_PAST)
         d[MGL_DIMENSION_SHARE] = larger(d[MGL_DIMENSION_SHARE], positions);
     d[MGL_DIMENSION_REACH] = larger(d[MGL_DIMENSION_REACH], positions);

@@ -75,20 +75,32 @@ static void check_task(struct coverage *c, int t)
 
 /* ---- the cache ---- */
 
-/* Reports [:pos] of a kv head that no task appends to. Both regions name one head and all of the
- * other dimensions. */
+bool mgl_check_is_appended(const mgl_check *check, const int *boxes, int count)
+{
+    bool rows[MGL_ROWS_KINDS] = {false};
+    for (int i = 0; i < count; i++) {
+        const mgl_range *now =
+            &check->program->regions[check->boxes.boxes[boxes[i]].region].ranges[2];
+        for (int kind = 0; now->kind == MGL_RANGE_NOW && kind < MGL_ROWS_KINDS; kind++)
+            rows[kind] |= !mgl_range_is_split(now) || now->lo == kind;
+    }
+    return rows[MGL_ROWS_UNSPLIT] && rows[MGL_ROWS_SPLIT];
+}
+
+/* Reports [:pos] of a kv head to which no task appends some of the rows. Both regions name one head
+ * and all of the other dimensions. */
 static void check_cache(mgl_check *check, int t, int operand)
 {
     const mgl_program *p = check->program;
     int index = mgl_task_region(&p->tasks[t], operand), count;
     mgl_region now = p->regions[index];
-    now.ranges[2].kind = MGL_RANGE_NOW;
+    now.ranges[2] = (mgl_range){.kind = MGL_RANGE_NOW};
     const int *boxes = mgl_boxes_overlapping(check, &now, &count);
-    for (int i = 0; i < count; i++)
-        if (p->regions[check->boxes.boxes[boxes[i]].region].ranges[2].kind == MGL_RANGE_NOW)
-            return;
+    if (mgl_check_is_appended(check, boxes, count))
+        return;
     char name[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
-    mgl_check_report(check, 502, t, 0, "%s reads %s, but no task appends to this head of %.48s",
+    mgl_check_report(check, 502, t, 0,
+                     "%s reads %s, but no tasks append all rows to this head of %.48s",
                      mgl_check_task(check, t, name), mgl_check_region(check, index, place),
                      p->buffers[now.buffer].name);
 }

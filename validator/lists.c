@@ -172,18 +172,14 @@ static void check_edges(mgl_check *check, const mgl_check *list, const mgl_check
 
 /* ---- the cache ------------------------------------------------------------------------------ */
 
-/* Whether some task of the list appends to the head of a cache that a region names. */
+/* Whether tasks of the list append all rows to the head of a cache that a region names. */
 static bool appends(mgl_check *list, const mgl_region *region)
 {
     mgl_region now = *region;
     int count;
     now.ranges[2] = (mgl_range){.kind = MGL_RANGE_NOW};
     const int *boxes = mgl_boxes_overlapping(list, &now, &count);
-    for (int i = 0; i < count; i++)
-        if (list->program->regions[list->boxes.boxes[boxes[i]].region].ranges[2].kind ==
-            MGL_RANGE_NOW)
-            return true;
-    return false;
+    return mgl_check_is_appended(list, boxes, count);
 }
 
 /* `writer` must append to every cache head that `reader` reads from earlier epochs. */

@@ -108,14 +108,17 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
 }
 
 /* The shares [*first, *end) of the buffer's rows that the region has. Share i of n consists of
- * shares i k to (i + 1) k - 1 of n k, because both end at the same row (mgl_row_share). */
+ * shares i k to (i + 1) k - 1 of n k, because both end at the same row (mgl_row_share). Split and
+ * unsplit rows are two shares of another kind. If the buffer's writers divide its rows in the other
+ * way, all shares are the region's. */
 static void shares_of(const mgl_meaning *m, const mgl_region *region, int *first, int *end)
 {
     const mgl_range *rows = &region->ranges[0];
     const int shares = m->holdings[region->buffer].shares;
     *first = 0;
     *end = shares;
-    if (rows->kind == MGL_RANGE_SHARE && shares % rows->hi == 0) {
+    if (mgl_range_is_of_rows(rows) && rows->kind == m->holdings[region->buffer].kind &&
+        shares % rows->hi == 0) {
         const int each = shares / (int)rows->hi;
         *first = (int)rows->lo * each;
         *end = *first + each;
@@ -147,7 +150,8 @@ static bool keep_number(mgl_meaning *m, const mgl_region *region, int64_t lo, in
 {
     mgl_holding *holding = &m->holdings[region->buffer];
     const int number = (int)region->ranges[0].hi;
-    bool same = holding->shares % number == 0; /* else the least common multiple is too large */
+    bool same = holding->kind == region->ranges[0].kind &&
+                holding->shares % number == 0; /* else the least common multiple is too large */
     if (!mgl_check_spend(m->check, 1 + holding->numbers.count))
         return false;
     for (size_t i = 0; i < holding->numbers.count && same && held; i++) {
@@ -173,7 +177,7 @@ bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64
     int64_t old_lo;
     const bool held = first < end && mgl_columns_get(&columns[first], lo, hi, &old, &old_lo) &&
                       old == node && old_lo == node_lo;
-    if (rows->kind == MGL_RANGE_SHARE && !keep_number(m, region, lo, hi, held))
+    if (mgl_range_is_of_rows(rows) && !keep_number(m, region, lo, hi, held))
         return false;
     for (int i = first; i < end && !m->check->no_memory; i++) {
         if (!mgl_check_spend(m->check, 1 + columns[i].count / 16))
@@ -690,17 +694,23 @@ static int common_shares(int a, int b)
     return a / x <= MOST_SHARES / b ? a / x * b : b;
 }
 
-/* Computes the number of row shares into which all writers of a buffer together divide it. */
+/* Computes the number of row shares into which all writers of a buffer together divide it. If they
+ * divide it in two ways, the first counts, and keep_number rejects the others. */
 static void count_shares(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
-    for (int i = 0; i < p->buffer_count && m->holdings; i++)
+    for (int i = 0; i < p->buffer_count && m->holdings; i++) {
         m->holdings[i].shares = 1;
+        m->holdings[i].kind = MGL_RANGE_ROWS;
+    }
     for (int t = 0; t < p->task_count && m->holdings; t++)
         for (int i = p->tasks[t].out.first; i < p->tasks[t].out.first + p->tasks[t].out.count; i++)
-            if (p->regions[i].ranges[0].kind == MGL_RANGE_SHARE) {
+            if (mgl_range_is_of_rows(&p->regions[i].ranges[0])) {
                 mgl_holding *h = &m->holdings[p->regions[i].buffer];
-                h->shares = common_shares(h->shares, (int)p->regions[i].ranges[0].hi);
+                if (h->kind == MGL_RANGE_ROWS)
+                    h->kind = p->regions[i].ranges[0].kind;
+                if (h->kind == p->regions[i].ranges[0].kind)
+                    h->shares = common_shares(h->shares, (int)p->regions[i].ranges[0].hi);
             }
 }
 
@@ -726,8 +736,8 @@ static void prepare(mgl_meaning *m)
                 mgl_check_alloc(check, (size_t)b->extents[0].count * (size_t)b->extents[2].count,
                                 sizeof(mgl_partial));
         else if (used && b->space == MGL_SPACE_KV)
-            m->holdings[i].owners =
-                mgl_check_alloc(check, (size_t)b->extents[1].count, sizeof(mgl_owner));
+            m->holdings[i].owners = mgl_check_alloc(
+                check, (size_t)b->extents[1].count * MGL_ROWS_KINDS, sizeof(mgl_owner));
         else
             m->holdings[i].columns =
                 mgl_check_alloc(check, (size_t)m->holdings[i].shares, sizeof(mgl_columns));
@@ -763,9 +773,10 @@ static void keep_cached(mgl_meaning *m)
     for (int i = 0; i < p->buffer_count && at; i++) {
         const mgl_owner *owners = m->holdings[i].owners;
         for (int h = 0; p->buffers[i].space == MGL_SPACE_KV && h < heads; h++, at++) {
+            const mgl_owner *owner = owners ? &owners[h * MGL_ROWS_KINDS] : NULL;
             *at = (mgl_cached){.node = -1};
-            if (owners && owners[h].task)
-                *at = (mgl_cached){owners[h].value.index, owners[h].value.lo};
+            if (owner && owner->task) /* the owners of a head append the same value */
+                *at = (mgl_cached){owner->value.index, owner->value.lo};
         }
     }
 }

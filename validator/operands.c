@@ -41,6 +41,11 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
     switch (letter) {
     case 'R':
         return range->kind == MGL_RANGE_ROWS && extent->symbol == MGL_ROWS ? NULL : "[:rows]";
+    case 'V':
+        return (range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_SPLIT) &&
+                       extent->symbol == MGL_ROWS
+                   ? NULL
+                   : "[:rows], [:rows unsplit] or [:rows split]";
     case 'A':
         return fixed && range->lo == 0 && range->hi == extent->count ? NULL : "the whole extent";
     case 'S':
@@ -51,7 +56,9 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
     case 'P':
         return range->kind == MGL_RANGE_PAST && extent->symbol == MGL_CAPACITY ? NULL : "[:pos]";
     case 'N':
-        return range->kind == MGL_RANGE_NOW && extent->symbol == MGL_CAPACITY ? NULL : "[pos]";
+        return range->kind == MGL_RANGE_NOW && extent->symbol == MGL_CAPACITY
+                   ? NULL
+                   : "[pos], [pos unsplit] or [pos split]";
     case 'H':
         return range->kind == MGL_RANGE_SHARE && extent->symbol == MGL_ROWS
                    ? NULL

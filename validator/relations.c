@@ -256,6 +256,24 @@ static void check_part(const struct view *v, int part, int64_t heads)
               "the number of heads in a group", heads);
 }
 
+/* The rows of a range: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT; -1: all rows. */
+static int64_t rows_of(const mgl_range *range)
+{
+    return mgl_range_is_split(range) ? range->lo : -1;
+}
+
+/* Dimension `dimension` of `result` has all rows, or the split or unsplit rows of a program that
+ * says which these are. The task appends the same rows, if it appends. */
+static void check_split_rows(const struct view *v, int result, int dimension, int k_now, int v_now)
+{
+    const int64_t rows = rows_of(range(v, result, dimension));
+    demand(v, rows < 0 || v->check->program->limits.unsplit > 0,
+           "split and unsplit rows need `unsplit` in the limits");
+    if (k_now != MGL_NO_OPERAND && has(v, k_now))
+        demand(v, rows_of(range(v, k_now, 2)) == rows && rows_of(range(v, v_now, 2)) == rows,
+               "its result and what it appends must be of the same rows");
+}
+
 /* Relations that all ops of attention share. */
 static void check_attention(const struct view *v)
 {
@@ -271,6 +289,8 @@ static void check_attention(const struct view *v)
 static void check_attend(const struct view *v)
 {
     check_attention(v);
+    check_split_rows(v, MGL_OPERAND(attend, y), 0, MGL_OPERAND(attend, k_now),
+                     MGL_OPERAND(attend, v_now));
     equal(v, "the width of y", columns(v, MGL_OPERAND(attend, y)), "the width of q",
           columns(v, MGL_OPERAND(attend, q)));
 }
@@ -278,17 +298,26 @@ static void check_attend(const struct view *v)
 static void check_attend_tail(const struct view *v)
 {
     check_attention(v);
+    check_split_rows(v, MGL_OPERAND(attend_tail, part), 1, MGL_OPERAND(attend_tail, k_now),
+                     MGL_OPERAND(attend_tail, v_now));
 }
 
 static void check_attend_past(const struct view *v)
 {
     check_attention(v);
+    check_split_rows(v, MGL_OPERAND(attend_past, part), 1, MGL_NO_OPERAND, MGL_NO_OPERAND);
 }
 
 static void check_attend_rows(const struct view *v)
 {
     const int q = MGL_OPERAND(attend_rows, q), y = MGL_OPERAND(attend_rows, y);
+    const int k_now = MGL_OPERAND(attend_rows, k_now);
     check_attention(v);
+    demand(v, !has(v, k_now) || rows_of(range(v, k_now, 2)) < 0, "it appends all rows");
+    demand(v,
+           !has(v, MGL_OPERAND(attend_rows, v_now)) ||
+               rows_of(range(v, MGL_OPERAND(attend_rows, v_now), 2)) < 0,
+           "it appends all rows");
     equal(v, "the width of y", columns(v, y), "the width of q", columns(v, q));
     demand(v, range(v, q, 0)->lo == range(v, y, 0)->lo && range(v, q, 0)->hi == range(v, y, 0)->hi,
            "q and y must be of the same share of the rows");
@@ -298,7 +327,11 @@ static void check_attend_rows(const struct view *v)
 
 static void check_merge(const struct view *v)
 {
-    check_part(v, MGL_OPERAND(merge, part), 0);
+    const int part = MGL_OPERAND(merge, part), y = MGL_OPERAND(merge, y);
+    check_part(v, part, 0);
+    check_split_rows(v, part, 1, MGL_NO_OPERAND, MGL_NO_OPERAND);
+    demand(v, rows_of(range(v, part, 1)) == rows_of(range(v, y, 0)),
+           "part and y must be of the same rows");
     equal(v, "the width of y", columns(v, MGL_OPERAND(merge, y)),
           "heads in the slice of part x head_dim",
           mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);

@@ -139,6 +139,11 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
         char *at = to + n;
         size_t room = (size_t)(MGL_NAME_TEXT - n);
         const char *comma = d ? "," : "";
+        if (mgl_range_is_split(range)) {
+            n += snprintf(at, room, "%s%s %s", comma,
+                          range->kind == MGL_RANGE_NOW ? "pos" : ":rows", mgl_rows_name(range));
+            continue;
+        }
         switch (range->kind) {
         case MGL_RANGE_FIXED:
             n += snprintf(at, room, "%s%" PRId64 ":%" PRId64, comma, range->lo, range->hi);
@@ -154,6 +159,8 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
             break;
         case MGL_RANGE_SHARE:
             n += snprintf(at, room, "%s:rows %" PRId64 "/%" PRId64, comma, range->lo, range->hi);
+            break;
+        case MGL_RANGE_SPLIT:
             break;
         }
     }

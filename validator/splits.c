@@ -3,10 +3,11 @@
  * and MG706. meaning.c calls these functions for tasks of attention and merge, and for the function
  * `merge` in formulas, which is no node kind.
  *
- * Cache: each head of a cache has one owner, the only task that appends to it. [:pos] of the head
- * holds what the owner appended in earlier epochs. Epochs are alike, so the head holds one node,
- * the node that the owner appends in this epoch. A task of attend_rows that does not append must
- * read that node.
+ * Cache: each head of a cache has one owner, the only task that appends to it, or one for the
+ * unsplit rows and one for the split rows, which append the same node. [:pos] of the head holds
+ * what the owner appended in earlier epochs. Epochs are alike, so the head holds one node, the node
+ * that the owner appends in this epoch. A task of attend_rows that does not append must read that
+ * node.
  *
  * Splits: a partial is the result of one split for one head. attend_past may run before the owner
  * of its cache, so each partial only records its queries and its cache. merge compares the partials
@@ -87,39 +88,62 @@ static bool is_same_value(const mgl_node_value *a, const mgl_node_value *b)
     return a->index == b->index && a->lo == b->lo && a->hi == b->hi;
 }
 
-/* Records that the task appends the value of operand `from` to the head of operand `to`. */
+/* The owners (MGL_ROWS_KINDS) of the head that a region of a cache names. */
+static mgl_owner *owners_of(mgl_meaning *m, const mgl_region *region)
+{
+    return &m->holdings[region->buffer].owners[region->ranges[1].lo * MGL_ROWS_KINDS];
+}
+
+/* Records that the task appends the value of operand `from` to the head of operand `to`, in all
+ * rows or in some. */
 static bool own_cache(mgl_meaning *m, const char *from, const char *to)
 {
     const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, to, strlen(to)));
-    mgl_owner *owner = &m->holdings[region->buffer].owners[region->ranges[1].lo];
-    if (owner->task) {
-        char name[MGL_NAME_TEXT];
-        mgl_meaning_fail(m, 705, "another task appends to the same head of the same cache");
-        mgl_check_witness(m->check, "%s", mgl_check_task(m->check, owner->task - 1, name));
-        return false;
-    }
-    owner->task = m->task + 1;
-    if (!mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &owner->value))
-        return false;
-    return !owner->is_wanted || is_same_value(&owner->value, &owner->wanted) ||
-           mgl_meaning_fail(m, 705,
-                            "it appends another value than a task of attend_rows reads there");
-}
-
-/* Records that the task relies on the head of operand `past` to hold the earlier positions of
- * operand `from`. The task that appends to that head may run before or after. */
-static bool want_cache(mgl_meaning *m, const char *from, const char *past)
-{
-    const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, past, strlen(past)));
-    mgl_owner *owner = &m->holdings[region->buffer].owners[region->ranges[1].lo];
+    const mgl_range *now = &region->ranges[2];
+    mgl_owner *owners = owners_of(m, region);
     mgl_node_value value;
     if (!mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &value))
         return false;
-    if ((owner->task && !is_same_value(&owner->value, &value)) ||
-        (owner->is_wanted && !is_same_value(&owner->wanted, &value)))
-        return mgl_meaning_fail(m, 705, "the cache that it reads does not hold its k and v");
-    owner->is_wanted = true;
-    owner->wanted = value;
+    for (int kind = 0; kind < MGL_ROWS_KINDS; kind++) {
+        mgl_owner *owner = &owners[kind];
+        const bool is_own = !mgl_range_is_split(now) || now->lo == kind;
+        if (is_own && owner->task) {
+            char name[MGL_NAME_TEXT];
+            mgl_meaning_fail(m, 705, "another task appends to the same head of the same cache");
+            mgl_check_witness(m->check, "%s", mgl_check_task(m->check, owner->task - 1, name));
+            return false;
+        }
+        if (!is_own && owner->task && !is_same_value(&owner->value, &value))
+            return mgl_meaning_fail(m, 705,
+                                    "another task appends another value to the same head in other "
+                                    "rows");
+        if (owner->is_wanted && !is_same_value(&value, &owner->wanted))
+            return mgl_meaning_fail(
+                m, 705, "it appends another value than a task of attend_rows reads there");
+        if (is_own) {
+            owner->task = m->task + 1;
+            owner->value = value;
+        }
+    }
+    return true;
+}
+
+/* Records that the task relies on the head of operand `past` to hold the earlier positions of
+ * operand `from`. The tasks that append to that head may run before or after. */
+static bool want_cache(mgl_meaning *m, const char *from, const char *past)
+{
+    mgl_owner *owners =
+        owners_of(m, mgl_meaning_region(m, mgl_meaning_operand(m, past, strlen(past))));
+    mgl_node_value value;
+    if (!mgl_meaning_read(m, mgl_meaning_operand(m, from, strlen(from)), &value))
+        return false;
+    for (mgl_owner *owner = owners; owner < owners + MGL_ROWS_KINDS; owner++) {
+        if ((owner->task && !is_same_value(&owner->value, &value)) ||
+            (owner->is_wanted && !is_same_value(&owner->wanted, &value)))
+            return mgl_meaning_fail(m, 705, "the cache that it reads does not hold its k and v");
+        owner->is_wanted = true;
+        owner->wanted = value;
+    }
     return true;
 }
 

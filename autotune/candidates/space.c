@@ -26,6 +26,7 @@ enum { MAX_SPACE = 1 << 20 }; /* bytes of a space's text */
     X("exchange", false, 0, MGL_EXCHANGE_COUNTERS, MGL_EXCHANGE_FLAGS)                             \
     X("exchange_precision", false, 0, 1, 2, 3)                                                     \
     X("merge", false, 0, MGL_MERGE_IN_O)                                                           \
+    X("unsplit", true, 0, 1, 256, 1024)                                                            \
     X("page_bytes", true, 4096, 8192, 12288, 16384, 24576, 32768)                                  \
     X("ring_pages", true, 0, 4, 6, 8, 12, 16, 24)                                                  \
     X("warps", true, 4, 8, 12, 16)                                                                 \

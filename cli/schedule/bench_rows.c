@@ -152,6 +152,7 @@ static void put_case(mgl_json_out *out, const mgl_cli_bench_rows *of,
     mgl_json_out_int(out, "hidden", result->geometry.hidden);
     mgl_json_out_string(out, "arch", result->arch);
     mgl_json_out_int(out, "queues", result->queues);
+    mgl_json_out_int(out, "unsplit", result->unsplit);
     if (!result->prompt)
         mgl_json_out_int(out, "tokens", r->tokens);
     mgl_json_out_int(out, "samples", r->samples);

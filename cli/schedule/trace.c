@@ -26,6 +26,8 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
     X(text, prompt_ids, "--prompt-ids", "1,2,3", 0, 0, "the prompt as token ids")                  \
     X(int, context, "--context", "N", 1, MGL_MAX_CAPACITY, "a prompt of N arbitrary tokens")       \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens (32)")                         \
+    X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
+      "positions of the KV cache (as many as prompt and new tokens)")                              \
     X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS,                                                 \
       "number of passes to record, the last ones (4)")                                             \
     X(text, device, "--device", "cuda[:N]", 0, 0, "GPU to use (cuda)")                             \
@@ -95,9 +97,15 @@ static mgl_status read_prompt(traced *t, const char *folder, mgl_error *err)
 
 static mgl_status open_machine(traced *t, mgl_error *err)
 {
+    const int64_t needed = (int64_t)t->prompt.count + t->tokens;
+    const int64_t capacity = t->options->capacity.given ? t->options->capacity.value : needed;
+    if (capacity < needed)
+        return mgl_fail(err, MGL_USAGE, "--capacity",
+                        "%lld is less than the %lld positions of the prompt and the new tokens",
+                        (long long)capacity, (long long)needed);
     mgl_lower_request request = {.dtype = t->options->dtype.value,
                                  .config = t->options->config.value,
-                                 .capacity = (int32_t)t->prompt.count + t->tokens,
+                                 .capacity = (int32_t)capacity,
                                  .unproved = true};
     mgl_vm_options vm = {.kind = t->machine.kind,
                          .device = t->machine.device,

@@ -12,6 +12,7 @@ static __device__ __forceinline__ void prepare_attend(const machine &m)
                                      MGL_OPERAND(attend, k_past), MGL_OPERAND(attend, v_past));
     prepare_now(m, a, MGL_OPERAND(attend, k), MGL_OPERAND(attend, v));
     a.y = view_of(m, operand(m, MGL_OPERAND(attend, y)));
+    a.rows = operand(m, MGL_OPERAND(attend, y)).first0;
     announce_kv(m);
 }
 

@@ -37,6 +37,8 @@ void mgl_reference_merge(const mgl_call *call)
 {
     const mgl_region *part = MGL_CALL(call, merge, part), *y = MGL_CALL(call, merge, y);
     for (int r = 0; r < call->epoch->rows; r++) {
+        if (!mgl_call_has_row(call, part, r))
+            continue;
         mgl_merge_row(call, part, r, call->scratch);
         mgl_call_store(call, y, r, 0, mgl_region_width(y, 1), call->scratch);
     }

@@ -202,6 +202,8 @@ template <int BLOCKS> NEAR_OR_INLINE void merge_heads(machine m)
             r++;
         if (r >= rows_of(m))
             break;
+        if (MGL_UNSPLIT > 0 && part.first1 != MGL_KV_ALL && part.first1 != kind_of_row(r))
+            continue;
         const int head = unit / UNITS, d = unit % UNITS * BLOCKS * MGL_MERGE_DIMS + lane_dim;
         const int left = HEAD_DIM - d;
         const float *from = parts + (long long)r * part.stride1 + (long long)head * part.stride2;

@@ -93,6 +93,8 @@ void mgl_attention_append(const mgl_call *call)
     const mgl_dtype dtype = mgl_call_buffer(call, k_now)->dtype;
     float *key = call->scratch, *value = key + d;
     for (int r = 0; r < call->epoch->rows; r++) {
+        if (!mgl_call_has_row(call, k_now, r))
+            continue;
         const int32_t *row = mgl_call_table(call, r);
         int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
         load_now(call, r, key, value);
@@ -241,6 +243,8 @@ void mgl_attention_item(const mgl_call *call, int item)
 {
     struct attention a = attention_of(call);
     int heads = heads_of(call, &a), r = a.row + item / heads, h = item % heads;
+    if (!mgl_call_has_row(call, a.to, r))
+        return;
     if (mgl_op_attention(call->task->op)->part == MGL_NO_OPERAND)
         store_mean(call, &a, r, h);
     else

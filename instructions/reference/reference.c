@@ -118,6 +118,23 @@ static int64_t count_of(const mgl_region *region, int dim, int rows)
     return range->kind == MGL_RANGE_FIXED ? range->hi - range->lo : rows;
 }
 
+bool mgl_call_is_unsplit(const mgl_call *call, int r)
+{
+    const int first = mgl_call_first_row(call, r);
+    return mgl_call_table(call, first)[MGL_TABLE_POSITION] <= call->program->limits.unsplit;
+}
+
+bool mgl_call_has_row(const mgl_call *call, const mgl_region *region, int r)
+{
+    for (int i = 0; i < MGL_MAX_RANK; i++) {
+        const mgl_range *range = &region->ranges[i];
+        if (mgl_range_is_split(range) &&
+            (range->lo == MGL_ROWS_UNSPLIT) != mgl_call_is_unsplit(call, r))
+            return false;
+    }
+    return true;
+}
+
 bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows, mgl_run_fn *each)
 {
     const mgl_buffer *buffer = mgl_call_buffer(call, region);
@@ -128,9 +145,14 @@ bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows,
         lines *= count_of(region, i, rows);
     for (int64_t line = 0; line < lines; line++) {
         int64_t offset = 0, rest = line;
-        for (int i = last - 1; i >= 0; rest /= count_of(region, i, rows), i--)
-            offset += rest % count_of(region, i, rows) * mgl_buffer_stride(buffer, i);
-        if (!each(at + offset * size, (size_t)(count_of(region, last, rows) * size)))
+        bool is = true; /* the region has the line's row */
+        for (int i = last - 1; i >= 0; rest /= count_of(region, i, rows), i--) {
+            const int64_t index = rest % count_of(region, i, rows);
+            offset += index * mgl_buffer_stride(buffer, i);
+            if (region->ranges[i].kind == MGL_RANGE_SPLIT)
+                is = mgl_call_has_row(call, region, (int)index);
+        }
+        if (is && !each(at + offset * size, (size_t)(count_of(region, last, rows) * size)))
             return false;
     }
     return true;

@@ -114,6 +114,13 @@ void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_
 void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
                     int64_t n, const float *from);
 
+/* Whether row r of the epoch is one of the unsplit rows. */
+bool mgl_call_is_unsplit(const mgl_call *call, int r);
+
+/* Whether a region has row r of the epoch: not if that is a split row and the region is of unsplit
+ * rows, or the other way round. */
+bool mgl_call_has_row(const mgl_call *call, const mgl_region *region, int r);
+
 /* Calls `each` for every run of bytes of a region of `rows` rows, one run for each line of the last
  * dimension, until a call returns false. Returns whether all calls returned true. */
 typedef bool mgl_run_fn(void *run, size_t bytes);

@@ -17,6 +17,7 @@ struct making {
     const mgl_region **flagged; /* (flagged_count) input regions, sorted so that equal ones are
                                    adjacent */
     int flagged_count;
+    int rows;    /* MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT */
     bool failed; /* memory ran out */
 };
 
@@ -120,6 +121,15 @@ static int by_region(const void *a, const void *b)
     return order ? order : compare(x - y, 0);
 }
 
+/* Whether the region has rows in this epoch. */
+static bool has_rows(const struct making *w, const mgl_region *region)
+{
+    for (int d = 0; d < MGL_MAX_RANK; d++)
+        if (mgl_range_is_split(&region->ranges[d]) && region->ranges[d].lo != w->rows)
+            return false;
+    return true;
+}
+
 /* Collects the flagged inputs, and the flagged outputs by their buffer. */
 static void find_flags(struct making *w)
 {
@@ -129,7 +139,7 @@ static void find_flags(struct making *w)
         for (int i = 0; i < task->in.count + task->out.count; i++) {
             int region = task->in.first + i;
             w->task_of[region] = t;
-            if (!p->regions[region].flag)
+            if (!p->regions[region].flag || !has_rows(w, &p->regions[region]))
                 continue;
             if (i < task->in.count)
                 w->flagged[w->flagged_count++] = &p->regions[region];
@@ -190,9 +200,10 @@ static void make_all(struct making *w)
     make_flag_constraints(w);
 }
 
-mgl_status mgl_constraints_make(const mgl_program *p, mgl_constraints *out, mgl_error *err)
+mgl_status mgl_constraints_make(const mgl_program *p, int rows, mgl_constraints *out,
+                                mgl_error *err)
 {
-    struct making w = {.program = p, .constraints = out};
+    struct making w = {.program = p, .constraints = out, .rows = rows};
     *out = (mgl_constraints){0};
     out->feeds = make_heads(&w, p->task_count);
     out->waits = mgl_alloc_zero((size_t)p->task_count + 1, sizeof *out->waits);

@@ -430,7 +430,8 @@ static mgl_status set_up(struct play *s, mgl_error *err)
     s->flight = pages_of(s, exec->flight_bytes);
     s->pending = pages_of(s, exec->pending_bytes);
     s->byte_us = 1e-3 / s->costs->bandwidth;
-    mgl_status status = mgl_constraints_make(s->program, &s->constraints, err);
+    mgl_status status =
+        mgl_constraints_make(s->program, mgl_cost_rows(s->program, s->epoch), &s->constraints, err);
     if (!status)
         status = allocate(s, err);
     if (!status)

@@ -43,6 +43,22 @@ static int splits_used(const struct job_maker *s, int splits)
     return mgl_splits_used((int)s->epoch->context, splits, s->program->limits.share);
 }
 
+int mgl_cost_rows(const mgl_program *list, const mgl_cost_epoch *epoch)
+{
+    return epoch->context <= list->limits.unsplit ? MGL_ROWS_UNSPLIT : MGL_ROWS_SPLIT;
+}
+
+/* Whether the task's result is of rows that the epoch does not have. */
+static bool is_left_out(const struct job_maker *s, const mgl_task *task)
+{
+    const mgl_region *result = mgl_task_result(s->program, task);
+    for (int i = 0; i < 2; i++)
+        if (mgl_range_is_split(&result->ranges[i]) &&
+            result->ranges[i].lo != mgl_cost_rows(s->program, s->epoch))
+            return true;
+    return false;
+}
+
 /* Earlier positions of a sequence that an attention task reads: its split's share. */
 static double positions_of(const struct job_maker *s, const mgl_task *task)
 {
@@ -291,12 +307,14 @@ static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cos
 }
 
 /* Whether the queue has no task of the layer before the merge. Then it already polls for partial
- * results when they arrive. Before such a merge there are clears of the previous layer, and
- * before these another merge or the start of the queue. */
-static bool is_apart(const mgl_program *program, const mgl_task *merge)
+ * results when they arrive. Before such a merge there are clears of the previous layer and tasks of
+ * other rows, and before these another merge or the start of the queue. */
+static bool is_apart(const struct job_maker *s, const mgl_task *merge)
 {
+    const mgl_program *program = s->program;
     const mgl_task *before = merge - 1;
-    while (before > program->tasks && before->op == MGL_OP_CLEAR)
+    while (before > program->tasks && (before->op == MGL_OP_CLEAR ||
+                                       (mgl_op_is_attention(before->op) && is_left_out(s, before))))
         before--;
     return before < program->tasks || before->op == MGL_OP_ENTER ||
            (before->op == MGL_OP_MERGE && before != merge - 1);
@@ -307,6 +325,8 @@ static void make_job(const struct job_maker *s, const mgl_task *task, mgl_cost_j
     const mgl_costs *c = s->costs;
     job->step = step_of(s, task);
     job->last = -1;
+    if (s->program->limits.unsplit > 0 && task->out.count > 0 && is_left_out(s, task))
+        return;
     switch (mgl_op_get(task->op)->family) {
     case MGL_FAMILY_SAMPLE:
         if (task->op == MGL_OP_DRAW) { /* rows that are not drawn */
@@ -321,7 +341,7 @@ static void make_job(const struct job_maker *s, const mgl_task *task, mgl_cost_j
     case MGL_FAMILY_COUNT:
         break;
     case MGL_FAMILY_MERGE:
-        job->fixed[MGL_COST_ATTEND] = is_apart(s->program, task) ? c->merge_apart : c->merge;
+        job->fixed[MGL_COST_ATTEND] = is_apart(s, task) ? c->merge_apart : c->merge;
         job->fixed[MGL_COST_TASK] = c->task;
         break;
     case MGL_FAMILY_ATTENTION:

@@ -42,6 +42,10 @@ typedef struct mgl_cost_tape {
 bool mgl_cost_has_panels(const mgl_program *list);
 
 /* Fills the work of the jobs (list->task_count, zeroed), and tapes (queue_count). MGL_NO_MEMORY. */
+/* MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT: which rows the epoch has, whose sequences have equally many
+ * positions. */
+int mgl_cost_rows(const mgl_program *list, const mgl_cost_epoch *epoch);
+
 mgl_status mgl_cost_make_jobs(const mgl_program *list, const mgl_costs *costs,
                               const mgl_cost_epoch *epoch, mgl_cost_job *jobs, mgl_cost_tape *tapes,
                               mgl_error *err);

@@ -35,6 +35,8 @@ enum {
     SPLIT_POSITIONS = 344, /* positions of all sequences for each split; a smaller split costs more
                               than it saves */
     MOST_AUTO_SPLITS = 32,
+    UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head up to which one task attends faster than
+                                      splits and their merge */
     PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
     PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */
 };
@@ -234,6 +236,16 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl
         give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
 }
 
+/* Places the attention of unsplit rows as place_attention does: a queue for each kv head, if
+ * possible without other work. */
+static void place_unsplit(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
+{
+    mgl_choices whole = *out;
+    place_attention(m, target, &whole);
+    out->unsplit_at.first = whole.queues[MGL_STEP_ATTEND].first;
+    out->unsplit_at.count = whole.queues[MGL_STEP_ATTEND].count;
+}
+
 /* Places split attention besides roles: on queues without o and down, which wait for attention,
  * and without qkv, which attention waits for. */
 static void place_splits(const mgl_target *target, mgl_choices *out)
@@ -391,6 +403,21 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
     if (choices->splits == 1 || config->share > 0)
         return choices->splits == 1 ? 0 : config->share;
     return choices->merges_in_o && held > 0 ? held : 0;
+}
+
+/* Positions of a sequence up to which its attention is not split: one queue reads those of all
+ * sequences. */
+static int choose_unsplit(const mgl_geometry *m, const mgl_target *target,
+                          const mgl_lower_options *options, const mgl_schedule_config *config,
+                          const mgl_choices *choices)
+{
+    const int64_t bytes = 2 * (int64_t)m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
+    if (choices->splits == 1 || choices->merges_in_o || config->unsplit == 1)
+        return 0;
+    if (config->unsplit > 1)
+        return config->unsplit;
+    const int positions = (int)(UNSPLIT_KV_BYTES / (bytes * options->sequences));
+    return choices->flags && strcmp(target->arch, "cpu") && positions > 1 ? positions : 0;
 }
 
 /* Rows that the first list is sized for: the configured rows if a second list serves more
@@ -756,6 +783,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                     out->queues[MGL_STEP_ATTEND].count);
     out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
     out->share = choose_share(&graph->geometry, config, out);
+    out->unsplit = choose_unsplit(&graph->geometry, target, options, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config,
                             rows_for(options, config), out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
@@ -764,6 +792,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     } else if (out->splits > 1 && give_roles(&graph->geometry, target, options, config, out)) {
         place_splits(target, out);
     }
+    if (out->unsplit > 0)
+        place_unsplit(&graph->geometry, target, out);
     place_merges(&graph->geometry, target, options, config,
                  out->flags && out->exchange_precision >= MGL_EXCHANGE_ATTENTION ? options->dtype
                                                                                  : MGL_F32,

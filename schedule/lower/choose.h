@@ -22,11 +22,13 @@ typedef struct mgl_choices {
                                them */
     int splits;             /* splits of attention */
     int share;              /* positions for each further split in use; 0: all splits are used */
+    int unsplit;            /* positions of a sequence up to which attention is not split; 0: it
+                               always is. The tasks of unsplit rows are on queues `unsplit_at` */
     bool merges_in_o;       /* o merges the splits, */
     int merged_heads;       /* or merge tasks of this many heads each, on queues `merge` */
     struct {
         int first, count; /* queues [first, first + count) */
-    } queues[MGL_STEP_COUNT], merge;
+    } queues[MGL_STEP_COUNT], merge, unsplit_at;
     mgl_exec exec;
 } mgl_choices;
 

@@ -260,7 +260,25 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     signal_to(w, l->qkv_done);
 }
 
-/* Emits split `split` of kv head `head`. */
+enum { UNSPLIT = -1 }; /* a split number: the attention of unsplit rows */
+
+/* The rows of a kind; all rows if the program does not divide them. */
+static mgl_range rows_of(const mgl_lowering *w, mgl_range_kind kind, int rows)
+{
+    const mgl_range all = {kind == MGL_RANGE_SPLIT ? MGL_RANGE_ROWS : kind, 0, 0};
+    return w->choices.unsplit > 0 ? (mgl_range){kind, rows, MGL_ROWS_KINDS} : all;
+}
+
+/* Partial results of heads [lo, hi), of the rows that are split. */
+static mgl_region partials(const mgl_lowering *w, int buffer, int64_t lo, int64_t hi)
+{
+    mgl_region part = whole(w, buffer);
+    part.ranges[1] = rows_of(w, MGL_RANGE_SPLIT, MGL_ROWS_SPLIT);
+    part.ranges[2] = fixed(lo, hi);
+    return part;
+}
+
+/* Emits split `split` of kv head `head`; UNSPLIT: the attention of the unsplit rows. */
 static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
 {
     const mgl_geometry *m = &w->program->geometry;
@@ -268,7 +286,9 @@ static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
     int group = m->heads / m->kv_heads;
     int64_t d = m->head_dim, q = (int64_t)head * group * d;
     int64_t k = (int64_t)m->heads * d + head * d, v = k + (int64_t)m->kv_heads * d;
-    bool last = split == w->choices.splits - 1, whole_head = w->choices.splits == 1;
+    const bool whole_head = w->choices.splits == 1 || split == UNSPLIT;
+    const bool last = whole_head || split == w->choices.splits - 1;
+    const int rows = split == UNSPLIT ? MGL_ROWS_UNSPLIT : MGL_ROWS_SPLIT;
     task(w, whole_head ? MGL_OP_ATTEND : last ? MGL_OP_ATTEND_TAIL : MGL_OP_ATTEND_PAST);
     in(w, columns(w, l->act.qkv, q, q + group * d));
     if (last) {
@@ -281,19 +301,24 @@ static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
     in_extra(w, l->q_g);
     in_extra(w, last ? l->k_g : -1);
     if (whole_head) {
-        out(w, columns(w, l->act.att, q, q + group * d));
+        mgl_region y = columns(w, l->act.att, q, q + group * d);
+        y.ranges[0] = rows_of(w, MGL_RANGE_SPLIT, rows);
+        out(w, y);
     } else {
-        mgl_region part = whole(w, l->act.part);
+        mgl_region part =
+            partials(w, l->act.part, (int64_t)head * group, (int64_t)(head + 1) * group);
         part.ranges[0] = fixed(split, split + 1);
-        part.ranges[2] = fixed((int64_t)head * group, (int64_t)(head + 1) * group);
         out(w, part);
     }
     if (last) {
-        out(w, cache(w, l->k_cache, head, MGL_RANGE_NOW));
-        out(w, cache(w, l->v_cache, head, MGL_RANGE_NOW));
+        mgl_region k_now = cache(w, l->k_cache, head, MGL_RANGE_NOW), v_now = k_now;
+        k_now.ranges[2] = v_now.ranges[2] = rows_of(w, MGL_RANGE_NOW, rows);
+        v_now.buffer = l->v_cache;
+        out(w, k_now);
+        out(w, v_now);
     }
     wait_for(w, l->qkv_done, mgl_lowering_tasks(w, MGL_STEP_QKV));
-    signal_to(w, l->attend_done);
+    signal_to(w, split == UNSPLIT ? l->merge_done : l->attend_done);
 }
 
 /* Whether attention tasks have shares of the rows: with gamma_scaled values, if the machine has
@@ -357,9 +382,20 @@ static bool has_task(const mgl_lowering *w, int queue, int64_t index, int64_t co
     return queue == first + (int)(index * n / count);
 }
 
+/* Whether the queue attends with the unsplit rows to a kv head. */
+static bool has_unsplit(const mgl_lowering *w, int queue, int64_t head)
+{
+    const int heads = w->program->geometry.kv_heads;
+    return w->choices.unsplit > 0 &&
+           queue == w->choices.unsplit_at.first + (int)(head * w->choices.unsplit_at.count / heads);
+}
+
 static void emit_attend(mgl_lowering *w, int queue, int layer)
 {
     int heads = w->program->geometry.kv_heads, tasks = tasks_of_head(w);
+    for (int i = 0; i < heads; i++)
+        if (has_unsplit(w, queue, i))
+            emit_attend_task(w, layer, i, UNSPLIT);
     for (int i = 0; i < heads * tasks; i++) {
         if (!has_task(w, queue, i, (int64_t)heads * tasks))
             continue;
@@ -391,11 +427,11 @@ static void emit_merge(mgl_lowering *w, int queue, int layer)
         int64_t end = min64(first + w->choices.merged_heads, m->heads);
         if (!has_merge(w, queue, i))
             continue;
-        mgl_region part = whole(w, l->act.part);
-        part.ranges[2] = fixed(first, end);
+        mgl_region y = columns(w, l->act.att, first * m->head_dim, end * m->head_dim);
+        y.ranges[0] = rows_of(w, MGL_RANGE_SPLIT, MGL_ROWS_SPLIT);
         task(w, MGL_OP_MERGE);
-        in(w, part);
-        out(w, columns(w, l->act.att, first * m->head_dim, end * m->head_dim));
+        in(w, partials(w, l->act.part, first, end));
+        out(w, y);
         wait_for(w, l->attend_done, (int64_t)m->kv_heads * w->choices.splits);
         signal_to(w, l->merge_done);
     }
@@ -436,7 +472,7 @@ static void emit_linear_add(mgl_lowering *w, int queue, int layer, mgl_step step
     if (down)
         wait_for(w, l->gate_up_done, mgl_lowering_tasks(w, MGL_STEP_GATE_UP));
     else if (mgl_lowering_has_merges(w))
-        wait_for(w, l->merge_done, merges(w));
+        wait_for(w, l->merge_done, merges(w) + (w->choices.unsplit > 0 ? m->kv_heads : 0));
     else
         wait_for(w, l->attend_done, (int64_t)m->kv_heads * tasks_of_head(w));
     signal_to(w, down ? l->down_done : l->o_done);
@@ -531,6 +567,9 @@ static bool is_idle(const mgl_lowering *w, int queue)
     for (int64_t i = 0; i < attends; i++)
         if (has_task(w, queue, i, attends))
             return false;
+    for (int i = 0; i < w->program->geometry.kv_heads; i++)
+        if (has_unsplit(w, queue, i))
+            return false;
     for (int i = 0; i < merges(w); i++)
         if (has_merge(w, queue, i))
             return false;
@@ -582,7 +621,6 @@ static void emit_clear(mgl_lowering *w, mgl_region region, int index)
 {
     if (index % mgl_op_get(MGL_OP_CLEAR)->out_count == 0)
         task(w, MGL_OP_CLEAR);
-    region.flag = false;
     out(w, region);
 }
 
@@ -594,8 +632,8 @@ static void emit_clears(mgl_lowering *w, int first, int end)
     mgl_region run = {.buffer = -1};
     for (int t = first; t < end; t++) {
         for (int i = 0; i < p->tasks[t].out.count && !mgl_program_failed(p); i++) {
-            const mgl_region region = p->regions[p->tasks[t].out.first + i];
-            if (!region.flag || mgl_region_join(&run, &region))
+            mgl_region region = p->regions[p->tasks[t].out.first + i];
+            if (!mgl_region_to_clear(&region) || mgl_region_join(&run, &region))
                 continue;
             if (run.buffer >= 0)
                 emit_clear(w, run, count++);
@@ -683,6 +721,7 @@ static void lower_second(const mgl_lowering *first)
     w.second = true;
     w.choices.flags = false;
     w.choices.splits = 1;
+    w.choices.unsplit = 0;
     w.choices.merges_in_o = false;
     w.choices.rows = w.program->limits.rows;
     w.gamma_scaled = w.choices.gamma_scaled;
@@ -740,7 +779,8 @@ static mgl_status lower_as(const mgl_graph *graph, const mgl_target *target,
                                    .sequences = options->sequences,
                                    .capacity = options->capacity,
                                    .second_rows = w.choices.second_rows,
-                                   .share = w.choices.share};
+                                   .share = w.choices.share,
+                                   .unsplit = w.choices.unsplit};
     program->exec = w.choices.exec;
     if (!strcmp(target->arch, "cpu")) /* one reader wants the blocks of a row group in order */
         program->exec.warps = 1;

@@ -4,7 +4,8 @@
  * tasks of a kv head take their operands from the old task that appends to its cache (the last
  * split). They are distributed over queues as in lowering. With two or more splits, merges run
  * between attention and o, and signal the counters that o waits for. New merges go to the queues of
- * the old merges if these queues have no attention, or else to the queues of attention.
+ * the old merges if these queues have no split attention, or else to the queues of attention. Tasks
+ * that attend with the unsplit rows stay as they are while the other rows are split.
  */
 #include "schedule/moves/edit.h"
 
@@ -20,8 +21,9 @@ struct attention {
     int heads[MOST_HEADS];    /* (kv_heads) the task that appends to the cache */
     int head_count;
     int was;                 /* splits before the move */
-    mgl_region y;            /* a region of the result; the regions of heads differ in their
-                                columns */
+    bool unsplit;            /* other tasks attend with the unsplit rows */
+    mgl_region y;            /* a region of the result, of all rows; the regions of heads differ in
+                                their columns */
     int part;                /* buffer of partial results; -1: none */
     int merged;              /* heads of a merge task; 0: there was none */
     mgl_edges attend, merge; /* edges of the new tasks */
@@ -30,6 +32,26 @@ struct attention {
 static bool is_tail(const mgl_edit *e, int task)
 {
     return mgl_op_attention(e->p->tasks[task].op)->k_now != MGL_NO_OPERAND;
+}
+
+/* Whether the task attends with the unsplit rows only. */
+static bool is_unsplit(const mgl_edit *e, int task)
+{
+    return e->p->tasks[task].op == MGL_OP_ATTEND &&
+           mgl_range_is_split(&mgl_edit_out(e, task, 0)->ranges[0]);
+}
+
+/* Takes the tasks of unsplit rows off the list. */
+static void find_unsplit(mgl_edit *e, mgl_edit_tasks *attends, struct attention *a)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < attends->count; i++) {
+        if (is_unsplit(e, attends->items[i].task))
+            a->unsplit = true;
+        else
+            attends->items[count++] = attends->items[i];
+    }
+    attends->count = count;
 }
 
 /* Finds the last splits of all heads, in order, and the number of splits before. */
@@ -91,6 +113,7 @@ static mgl_status find_edges(mgl_edit *e, const mgl_edit_tasks *merges, struct a
         (merge >= 0 && !mgl_edit_get_edges(e, merge, &old)))
         return mgl_edit_refuse(e, "attention of layer %d has too many edges", a->layer);
     a->y = *mgl_edit_out(e, merge >= 0 ? merge : a->heads[0], 0);
+    a->y.ranges[0] = (mgl_range){MGL_RANGE_ROWS, 0, 0};
     if (merge >= 0) {
         const mgl_range *heads = &mgl_edit_in(e, merge, 0)->ranges[2];
         const bool fits = heads->hi > heads->lo && heads->hi - heads->lo < MOST_HEADS;
@@ -175,12 +198,19 @@ static mgl_status find_buffer(mgl_edit *e, struct attention *a)
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
+/* The rows of the layer's splits and merges. */
+static mgl_range split_rows(const struct attention *a)
+{
+    return a->unsplit ? (mgl_range){MGL_RANGE_SPLIT, MGL_ROWS_SPLIT, MGL_ROWS_KINDS}
+                      : (mgl_range){MGL_RANGE_ROWS, 0, 0};
+}
+
 static mgl_region part_of(const mgl_edit *e, const struct attention *a, int64_t lo, int64_t hi)
 {
     const mgl_buffer *part = &e->p->buffers[a->part];
     mgl_region region = {.buffer = a->part, .flag = part->sets > 1};
     region.ranges[0] = (mgl_range){MGL_RANGE_FIXED, 0, part->extents[0].count};
-    region.ranges[1] = (mgl_range){MGL_RANGE_ROWS, 0, 0};
+    region.ranges[1] = split_rows(a);
     region.ranges[2] = (mgl_range){MGL_RANGE_FIXED, lo, hi};
     region.ranges[3] = (mgl_range){MGL_RANGE_FIXED, 0, part->extents[3].count};
     return region;
@@ -213,15 +243,17 @@ static int make_attend(mgl_edit *e, const struct attention *a, int head, int spl
             mgl_program_add_in(e->p, &region);
     }
     const mgl_region q = *mgl_task_operand(e->p, &like, o->q);
-    mgl_region y = a->y;
+    mgl_region y = a->y, part;
     y.ranges[1] = q.ranges[1];
     if (!whole) {
-        y = part_of(e, a, (int64_t)head * group, (int64_t)(head + 1) * group);
-        y.ranges[0] = (mgl_range){MGL_RANGE_FIXED, split, split + 1};
+        part = part_of(e, a, (int64_t)head * group, (int64_t)(head + 1) * group);
+        part.ranges[0] = (mgl_range){MGL_RANGE_FIXED, split, split + 1};
     }
-    mgl_program_add_out(e->p, &y);
+    mgl_program_add_out(e->p, whole ? &y : &part);
     for (int i = o->k_now; tail && i <= o->v_now; i++) {
-        const mgl_region region = *mgl_task_operand(e->p, &like, i);
+        mgl_region region = *mgl_task_operand(e->p, &like, i);
+        if (whole)
+            region.ranges[2] = (mgl_range){MGL_RANGE_NOW, 0, 0};
         mgl_program_add_out(e->p, &region);
     }
     add_edges(e->p, &a->attend);
@@ -233,6 +265,7 @@ static int make_merge(mgl_edit *e, const struct attention *a, int64_t first, int
     const int d = e->p->geometry.head_dim;
     const mgl_region part = part_of(e, a, first, end);
     mgl_region y = a->y;
+    y.ranges[0] = split_rows(a);
     y.ranges[1] = (mgl_range){MGL_RANGE_FIXED, first * d, end * d};
     int task = mgl_edit_new(e, MGL_OP_MERGE, (mgl_role){a->layer, MGL_EDIT_MERGE});
     if (task < 0)
@@ -269,13 +302,16 @@ static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
     return status;
 }
 
-/* Removes all tasks of the step from their queues. */
-static void take_off(mgl_edit *e, int layer, int step)
+/* Removes the layer's tasks of the step from their queues, but for those of unsplit rows if these
+ * stay. */
+static void take_off(mgl_edit *e, const struct attention *a, int step)
 {
     for (int q = 0; q < e->p->queue_count; q++)
         for (size_t i = e->queues[q].count; i > 0; i--) {
-            const mgl_role *role = &e->roles[mgl_edit_at(e, q, i - 1)];
-            if (role->layer == layer && role->step == step)
+            const int task = mgl_edit_at(e, q, i - 1);
+            const mgl_role *role = &e->roles[task];
+            if (role->layer == a->layer && role->step == step &&
+                !(a->splits > 1 && is_unsplit(e, task)))
                 mgl_edit_remove(e, q, i - 1);
         }
 }
@@ -286,6 +322,7 @@ static mgl_status split(mgl_edit *e, struct attention *a)
     mgl_status status = mgl_edit_collect(e, a->layer, MGL_STEP_ATTEND, &attends);
     if (!status)
         status = mgl_edit_collect(e, a->layer, MGL_EDIT_MERGE, &merges);
+    find_unsplit(e, &attends, a);
     if (!status)
         status = find_heads(e, &attends, a);
     find_queues(&attends, &merges, a);
@@ -298,8 +335,8 @@ static mgl_status split(mgl_edit *e, struct attention *a)
     mgl_free(merges.items);
     if (status)
         return status;
-    take_off(e, a->layer, MGL_STEP_ATTEND);
-    take_off(e, a->layer, MGL_EDIT_MERGE);
+    take_off(e, a, MGL_STEP_ATTEND);
+    take_off(e, a, MGL_EDIT_MERGE);
     status = make_tasks(e, a);
     const int written[3] = {old, a->part, a->y.buffer};
     for (int i = 0; i < 3 && !status; i++)

@@ -33,9 +33,8 @@ static bool find_written(const mgl_edit *e, int queue, int buffer, struct region
         const mgl_task *t = &e->p->tasks[list->items[i]];
         for (int j = t->out.first; j < t->out.first + t->out.count; j++) {
             mgl_region region = e->p->regions[j];
-            if (!region.flag || region.buffer != buffer)
+            if (region.buffer != buffer || !mgl_region_to_clear(&region))
                 continue;
-            region.flag = false;
             if ((out->count == 0 || !mgl_region_join(&out->items[out->count - 1], &region)) &&
                 !add_region(out, out->count, &region))
                 return false;

@@ -245,10 +245,22 @@ static bool read_queue(parser *p)
                           mgl_text_read_size_field(p, "pad", &queue->tape_pad);
 }
 
-/* Reads the optional share i/n after `:rows`. */
-static bool read_row_share(parser *p, mgl_range *out)
+/* Reads an optional `unsplit` or `split` into a range of kind `kind`. */
+static bool take_split(parser *p, mgl_range_kind kind, mgl_range *out)
+{
+    const bool unsplit = mgl_scan_take_word(p->scan, "unsplit");
+    if (!unsplit && !mgl_scan_take_word(p->scan, "split"))
+        return false;
+    *out = (mgl_range){kind, unsplit ? MGL_ROWS_UNSPLIT : MGL_ROWS_SPLIT, MGL_ROWS_KINDS};
+    return true;
+}
+
+/* Reads the optional part of the rows after `:rows`: `unsplit`, `split`, or a share i/n. */
+static bool read_part_of_rows(parser *p, mgl_range *out)
 {
     if (mgl_scan_at_line_end(p->scan)) /* the text may end here */
+        return true;
+    if (take_split(p, MGL_RANGE_SPLIT, out))
         return true;
     const char *from = p->scan->at;
     if (*from < '0' || *from > '9')
@@ -268,14 +280,16 @@ static bool read_range(parser *p, mgl_range *out)
     if (mgl_scan_take(p->scan, ':')) {
         out->kind = MGL_RANGE_ROWS;
         if (mgl_scan_take_word(p->scan, "rows"))
-            return read_row_share(p, out);
+            return read_part_of_rows(p, out);
         out->kind = MGL_RANGE_PAST;
         return mgl_scan_take_word(p->scan, "pos") ||
                mgl_scan_fail_expected(p->scan, "`rows` or `pos`");
     }
     out->kind = MGL_RANGE_NOW;
-    if (mgl_scan_take_word(p->scan, "pos"))
+    if (mgl_scan_take_word(p->scan, "pos")) {
+        take_split(p, MGL_RANGE_NOW, out);
         return true;
+    }
     out->kind = MGL_RANGE_FIXED;
     mgl_scan_skip_blanks(p->scan);
     const char *from = p->scan->at;

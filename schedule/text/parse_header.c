@@ -176,11 +176,14 @@ static bool read_types(mgl_text_parser *p)
            mgl_scan_line_end(p->scan);
 }
 
-/* The optional share of a split. */
-static bool read_share(mgl_text_parser *p, mgl_limits *limits)
+/* [share N] [unsplit N] */
+static bool read_splits(mgl_text_parser *p, mgl_limits *limits)
 {
-    limits->share = 0;
-    return mgl_scan_at_line_end(p->scan) || read_field(p, "share", &limits->share);
+    limits->share = limits->unsplit = 0;
+    if (mgl_scan_take_word(p->scan, "share") &&
+        !mgl_scan_int(p->scan, "a number for `share`", &limits->share))
+        return false;
+    return mgl_scan_at_line_end(p->scan) || read_field(p, "unsplit", &limits->unsplit);
 }
 
 /* [second_rows N] */
@@ -203,7 +206,7 @@ static bool read_limits(mgl_text_parser *p, mgl_limits *limits)
     return expect_statement(p, "limits") && read_field(p, "rows", &limits->rows) &&
            read_second_rows(p, &limits->second_rows) &&
            read_field(p, "sequences", &limits->sequences) &&
-           read_field(p, "capacity", &limits->capacity) && read_share(p, limits) &&
+           read_field(p, "capacity", &limits->capacity) && read_splits(p, limits) &&
            mgl_scan_line_end(p->scan);
 }
 

@@ -14,6 +14,7 @@
  *              "model" "hidden" N "layers" N "heads" N "kv_heads" N "head_dim" N "ffn" N "vocab" N
  *                      "eps" FLOAT
  *              "limits" "rows" N ["second_rows" N] "sequences" N "capacity" N ["share" N]
+ *                       ["unsplit" N]
  *              "exec" "page" N "ring" N "warps" N "stage" N
  *                     ["flight" N "pending" N "prefetch" N]   default: as in a default config
  *              "types" "weights" FORMAT ["embedding" DTYPE] ["exchange" DTYPE] "cache" DTYPE
@@ -36,7 +37,8 @@
  *              ["signal" NAME {"," NAME}]
  *   regions  = region {"," region}
  *   region   = ["flag"] NAME "[" range {"," range} "]"        one range for each dimension
- *   range    = N ":" N | ":rows" [N "/" N] | ":pos" | "pos"   half-open
+ *   range    = N ":" N | ":rows" ["unsplit" | "split" | N "/" N] | ":pos"
+ *              | "pos" ["unsplit" | "split"]                 half-open
  *   segments = segment {"," segment}
  *   segment  = NAME ["|" NAME] "[" N ":" N "," N ":" N "]" "@" LAYOUT ["+" N]
  *                                                             rows, columns, byte on the tape,
@@ -126,6 +128,8 @@ static void put_header(const mgl_program *program, mgl_text *out)
     put_field(out, "capacity", program->limits.capacity);
     if (program->limits.share != 0)
         put_field(out, "share", program->limits.share);
+    if (program->limits.unsplit != 0)
+        put_field(out, "unsplit", program->limits.unsplit);
     mgl_text_put(out, "\nexec");
     put_field(out, "page", program->exec.page_bytes);
     put_field(out, "ring", program->exec.ring_pages);
@@ -190,10 +194,16 @@ static void put_buffer(const mgl_program *program, const mgl_buffer *buffer, mgl
 
 static void put_range(const mgl_range *range, mgl_text *out)
 {
-    static const char *const symbols[] = {
-        [MGL_RANGE_ROWS] = ":rows", [MGL_RANGE_PAST] = ":pos", [MGL_RANGE_NOW] = "pos"};
+    static const char *const symbols[] = {[MGL_RANGE_ROWS] = ":rows",
+                                          [MGL_RANGE_PAST] = ":pos",
+                                          [MGL_RANGE_NOW] = "pos",
+                                          [MGL_RANGE_SPLIT] = ":rows"};
     if (!mgl_range_has_numbers(range)) {
         mgl_text_put(out, symbols[range->kind]);
+        return;
+    }
+    if (mgl_range_is_split(range)) {
+        mgl_text_format(out, "%s %s", symbols[range->kind], mgl_rows_name(range));
         return;
     }
     const bool share = range->kind == MGL_RANGE_SHARE;

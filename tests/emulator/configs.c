@@ -62,6 +62,7 @@ static device_options draw_options(void)
     o.arch = draw(8) == 0 ? "compute_80" : NULL;
     if (o.rows < MGL_MAX_ROWS && draw(3) == 0)
         o.second_rows = o.rows + 1 + draw(MGL_MAX_ROWS - o.rows);
+    o.unsplit = draw(2) ? 2 + draw(24) : 0;
     return o;
 }
 
@@ -77,13 +78,14 @@ void check_config(int number)
     o.extras = families[number % 4];
     o.variants = number % 2 ? (uint32_t)number : 0;
     o.penalties = number % 3 == 2;
-    printf(
-        "config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
-        "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share %d, "
-        "rows %d, second_rows %d%s\n",
-        number, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
-        o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.exchange_precision, o.queues,
-        o.splits, o.merge, o.share, o.rows, o.second_rows, o.arch ? ", by cp.async" : "");
+    printf("config %d: model %d, page %d, ring %d, warps %d, stage %d, flight %d, pending %d, "
+           "prefetch %d, dtype %d, exchange %d, narrow %d, queues %d, splits %d, merge %d, share "
+           "%d, unsplit %d, "
+           "rows %d, second_rows %d%s\n",
+           number, which, o.page_bytes, o.ring_pages, o.warps, o.stage_bytes, o.flight_bytes,
+           o.pending_bytes, o.prefetch_bytes, (int)o.dtype, o.exchange, o.exchange_precision,
+           o.queues, o.splits, o.merge, o.share, o.unsplit, o.rows, o.second_rows,
+           o.arch ? ", by cp.async" : "");
     fflush(stdout);
     if (o.rows + o.second_rows >= 6 && draw(2))
         check_ragged(geometries[which], &o, 9);

@@ -15,7 +15,7 @@ typedef struct emulator_shape {
     device_options options;
 } emulator_shape;
 
-enum { EMULATOR_SHAPES = 51 };
+enum { EMULATOR_SHAPES = 54 };
 
 extern const emulator_shape emulator_shapes[EMULATOR_SHAPES];
 

@@ -88,7 +88,7 @@ START_TEST(readers_take_both)
 }
 END_TEST
 
-/* Tuned entries with old knob names, and their digests as published. */
+/* Tuned entries with old knob names and without younger knobs, and their digests as published. */
 static const struct {
     const char *file, *digest;
 } published[] = {
@@ -98,7 +98,8 @@ static const struct {
 
 START_TEST(digests_of_tuned_entries_outlive_renamings)
 {
-    static const char *const folders[] = {"schedule/tuned", "tests/schedule/golden/published"};
+    static const char *const folders[] = {"tests/schedule/golden/renamed",
+                                          "tests/schedule/golden/published"};
     for (size_t i = 0; i < 2; i++) {
         mgl_text path = {0};
         char *text, digest[MGL_SHA256_HEX];

@@ -170,7 +170,7 @@ static const struct {
      "splits, "
      "exchange, "
      "exchange_precision, "
-     "merge, share, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
+     "merge, share, unsplit, page_bytes, ring_pages, warps, stage_bytes, flight_bytes, "
      "pending_bytes, prefetch_bytes, queues"},
     {"{" SCHEMA ",\"queues\":{\"kqv\":{}}}",
      "unknown key \"queues.kqv\"; known keys: qkv, attend, o, gate_up, down, head"},

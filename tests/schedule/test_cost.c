@@ -356,6 +356,7 @@ START_TEST(splits_are_on_the_tape_from_where_the_kernel_has_them_there)
     mgl_schedule_config_default(&config);
     config.rows = 1;
     config.splits = 4;
+    config.unsplit = 1;
     mgl_geometry geometry = billion;
     geometry.head_dim = head_dims[_i];
     mgl_program *program = lowered_with(&geometry, "sm_90a", 132, &config);
@@ -433,11 +434,16 @@ START_TEST(edges_alone_are_counted)
 {
     mgl_program *program = lowered(&small, 128);
     mgl_costs costs = {.bandwidth = 1e12, .cache = 1e12, .flag = 1, .counter = 100};
-    /* counters into each layer and within it: attention has splits here, so qkv, attend, merge, o,
-     * gate/up and down; then into the head; then to the draws and the sample */
-    mgl_cost cost = cost_of(program, &costs, 1, 0);
-    ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], 4 * 6 + 1 + 2 * 100, 1e-3);
-    ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
+    /* edges into each layer and within it: qkv, attend, o, gate/up and down, and merge if attention
+     * is split; then into the head; then to the draws and the sample */
+    const int unsplit = program->limits.unsplit;
+    ck_assert_int_gt(unsplit, 0);
+    for (int split = 0; split < 2; split++) {
+        mgl_cost cost = cost_of(program, &costs, 1, unsplit + split);
+        const double edges = 4 * (5 + split) + 1 + 2 * 100;
+        ck_assert_double_eq_tol(cost.parts[MGL_COST_EDGE], edges, 1e-3);
+        ck_assert_double_eq_tol(cost.us, cost.parts[MGL_COST_EDGE], 1e-3);
+    }
     mgl_program_free(program);
 }
 END_TEST

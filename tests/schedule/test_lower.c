@@ -384,6 +384,7 @@ START_TEST(the_text_is_the_golden)
     config.exchange = goldens[_i].exchange;
     config.rows = 4;
     config.splits = 2;
+    config.unsplit = 1;
     mgl_program *p = lowered(graph, 3, &config, 32);
     mgl_text text = printed(p), golden = fixture(goldens[_i].path);
     ck_assert(!strcmp(text.bytes, golden.bytes));

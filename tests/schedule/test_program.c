@@ -85,7 +85,7 @@ START_TEST(the_list_of_ops)
             ck_assert_int_eq(operand->optional, k >= info->in_count + info->out_least);
             ck_assert_uint_le(strlen(operand->ranges), MGL_MAX_RANK);
             if (strcmp(operand->ranges, "*") != 0) /* any rectangle */
-                ck_assert_uint_eq(strspn(operand->ranges, "RAS1PNH"), strlen(operand->ranges));
+                ck_assert_uint_eq(strspn(operand->ranges, "RAS1PNHV"), strlen(operand->ranges));
         }
     }
     ck_assert(!mgl_op_parse("attend_tai", 10, &op));

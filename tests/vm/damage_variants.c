@@ -172,6 +172,12 @@ void change_share_limit(schedule_text *t, uint64_t *random)
     change_word(t, "limits ", " share ", DRAW_OF(all));
 }
 
+void change_unsplit_limit(schedule_text *t, uint64_t *random)
+{
+    static const char *const all[] = {"0", "1", "2", "3", "4", "5", "7", "9", "10", "1000"};
+    change_word(t, "limits ", " unsplit ", DRAW_OF(all));
+}
+
 void toggle_paged(schedule_text *t, uint64_t *random)
 {
     char *head = t->lines[draw_line(t, random, "buffer ", false)].head;

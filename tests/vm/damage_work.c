@@ -139,26 +139,37 @@ void change_threshold(schedule_text *t, uint64_t *random)
                ITEM_BYTES - (size_t)(numbers[0] - item));
 }
 
-/* Changes the share of rows of a region: its number, the number of shares, or all rows. */
-static bool change_share(char *item, uint64_t *random)
+/* Changes which rows a region has: split or unsplit ones, the number of a share, the number of
+ * shares, or all rows. `any`: also of a region that has all rows. */
+static bool change_part_of_rows(char *item, bool any, uint64_t *random)
 {
-    char *at = strstr(item, "[:rows "), share[32] = "";
-    if (!at || damage_draw(random, 2))
+    static const char *const parts[] = {"", " split", " unsplit"};
+    char *at = strstr(item, ":rows"), part[32];
+    if (!at && strstr(item, ",pos"))
+        at = strstr(item, ",pos") - 1;
+    if (!at || (!any && at[strlen(":rows")] != ' '))
         return false;
-    at += strlen("[:rows");
-    const int shares = damage_draw(random, 2) ? atoi(strchr(at, '/') + 1) : damage_draw(random, 4);
-    if (shares > 0)
-        snprintf(share, sizeof share, " %d/%d", damage_draw(random, shares), shares);
-    replace(at, strcspn(at, ","), share, ITEM_BYTES - (size_t)(at - item));
+    at += strlen(":rows");
+    snprintf(part, sizeof part, "%s", DRAW_OF(parts));
+    const char *slash = memchr(at, '/', strcspn(at, ",]"));
+    const int shares = slash && damage_draw(random, 2) ? atoi(slash + 1) : damage_draw(random, 4);
+    if (shares > 0 && (slash || damage_draw(random, 8) == 0))
+        snprintf(part, sizeof part, " %d/%d", damage_draw(random, shares), shares);
+    replace(at, strcspn(at, ",]"), part, ITEM_BYTES - (size_t)(at - item));
     return true;
 }
 
-/* Changes one number of a region a little, or both ends of a range; or the share of rows. */
+void change_rows_of(schedule_text *t, uint64_t *random)
+{
+    change_part_of_rows(draw_item(t, random, false), damage_draw(random, 2) == 0, random);
+}
+
+/* Changes one number of a region a little, or both ends of a range; or which rows it has. */
 void change_range(schedule_text *t, uint64_t *random)
 {
     static const int deltas[] = {-16, -8, -4, -1, 1, 4, 8, 16};
     char *numbers[16], *item = draw_item(t, random, false);
-    if (change_share(item, random))
+    if (damage_draw(random, 2) && change_part_of_rows(item, false, random))
         return;
     int count = find_numbers(item, numbers, 16), delta = deltas[damage_draw(random, 8)];
     if (count == 0)

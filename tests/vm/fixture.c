@@ -119,6 +119,7 @@ mgl_program *fixture_program(const mgl_graph *graph, const fixture_options *opti
     config.splits = options->splits;
     config.merge = options->merge;
     config.share = options->share;
+    config.unsplit = options->unsplit;
     config.exchange = options->exchange;
     config.second_rows = options->second_rows;
     config.gamma_scaled = options->gamma_scaled;

@@ -55,6 +55,19 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
                     .exchange = MGL_EXCHANGE_##edges},                                             \
         .prompt = 5                                                                                \
     }
+/* The attention of unsplit rows beside splits: both kinds of rows are in some epochs. */
+#define UNSPLIT(shape, queues, split, type, edges)                                                 \
+    {                                                                                              \
+        .model = shape, .target = "cpu:" queues,                                                   \
+        .options = {.dtype = type,                                                                 \
+                    .splits = split,                                                               \
+                    .unsplit = 4,                                                                  \
+                    .rows = 4,                                                                     \
+                    .sequences = 2,                                                                \
+                    .capacity = 10,                                                                \
+                    .exchange = MGL_EXCHANGE_##edges},                                             \
+        .prompt = 5                                                                                \
+    }
 /* Both lists: prompts in epochs of six rows, or fewer, then of one or two. */
 #define LISTS(shape, queues, few, edges, type, weighs)                                             \
     {                                                                                              \
@@ -129,6 +142,9 @@ static const damaged_recipe bases[] = {
     MERGED(&one_layer, "2", 2, MGL_F32, FLAGS),
     MERGED(&two_heads, "3", 3, MGL_BF16, FLAGS),
     MERGED(&one_layer, "3", 2, MGL_F32, COUNTERS),
+    UNSPLIT(&one_layer, "3", 2, MGL_F32, FLAGS),
+    UNSPLIT(&two_heads, "4", 2, MGL_BF16, FLAGS),
+    UNSPLIT(&one_layer, "3", 3, MGL_F32, COUNTERS),
     QUANTIZED(&one_layer, "2", 0, MGL_F32, BY_ROW(INT8, F32)),
     QUANTIZED(&two_heads, "3", 0, MGL_BF16, BY_ROW(E4M3, BF16)),
     QUANTIZED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 32, false)),
@@ -186,22 +202,24 @@ START_TEST(accepted_with_variants_is_good)
 END_TEST
 
 /* Cases: a schedule with flags in both lists, one with row factors, one with variants and norms,
- * and one with splits that only some rows have. */
+ * one with splits that only some rows have, and one with unsplit rows and counters. */
 START_TEST(all_damages_are_made)
 {
-    enum { FLAGS_IN_BOTH = 15, FACTORS = 21 };
+    enum { FLAGS_IN_BOTH = 15, UNSPLIT_ROWS = 23, FACTORS = 24 };
     static const int varied[] = {10, 16, 12};
     if (only_base >= 0)
         return;
-    damaged_counts counts[5] = {judge_rounds(&bases[FLAGS_IN_BOTH], FLAGS_IN_BOTH, MADE_ROUNDS)};
+    damaged_counts counts[6] = {judge_rounds(&bases[FLAGS_IN_BOTH], FLAGS_IN_BOTH, MADE_ROUNDS)};
     counts[4] = judge_rounds(&bases[FACTORS], FACTORS, VARIED_ROUNDS);
+    counts[5] = judge_rounds(&bases[UNSPLIT_ROWS], UNSPLIT_ROWS, MADE_ROUNDS);
     for (int i = 0; i < 3; i++) {
         damaged_recipe recipe = damaged_draw((uint64_t)varied[i]);
         counts[1 + i] = judge_rounds(&recipe, BASES + varied[i], VARIED_ROUNDS);
     }
     for (int damage = 0; damage < DAMAGES; damage++)
         ck_assert_msg(counts[0].made[damage] + counts[1].made[damage] + counts[2].made[damage] +
-                              counts[3].made[damage] + counts[4].made[damage] >
+                              counts[3].made[damage] + counts[4].made[damage] +
+                              counts[5].made[damage] >
                           0,
                       "%s", damage_name(damage));
 }

@@ -131,6 +131,7 @@ void mgl_cuda_recipe_of(const mgl_program *program, const char *arch, unsigned e
     define(o, "DRAWS", mgl_cuda_has_draws(program));
     define(o, "PENALTIES", mgl_program_has_penalties(program));
     define(o, "SHARE", (uint32_t)program->limits.share);
+    define(o, "UNSPLIT", (uint32_t)program->limits.unsplit);
     define(o, "QK_NORM", mgl_cuda_has_norms(program));
     define(o, "TRACE", (extras & MGL_CUDA_TRACE) != 0);
     define(o, "DELAYS", (extras & MGL_CUDA_DELAYS) != 0);

@@ -157,6 +157,16 @@ static void align(struct encoder *e)
     append(e, (16 - e->length % 16) % 16);
 }
 
+/* The start of a range, the number of a share, or which rows a range has. */
+static int first_of(const mgl_range *range)
+{
+    _Static_assert(MGL_KV_UNSPLIT == MGL_ROWS_UNSPLIT + 1 && MGL_KV_SPLIT == MGL_ROWS_SPLIT + 1,
+                   "0 means all rows");
+    if (mgl_range_is_split(range))
+        return (int)range->lo + 1;
+    return mgl_range_has_numbers(range) ? (int)range->lo : 0;
+}
+
 static void add_operand(struct encoder *e, const mgl_region *region)
 {
     const mgl_buffer *b = &e->program->buffers[region->buffer];
@@ -182,11 +192,10 @@ static void add_operand(struct encoder *e, const mgl_region *region)
     o->stride1 = (int)strides[1];
     o->stride2 = (int)strides[2];
     o->extent0 = (int)b->extents[0].count;
-    o->first0 = mgl_range_has_numbers(&region->ranges[0]) ? (int)region->ranges[0].lo : 0;
+    o->first0 = first_of(&region->ranges[0]);
     if (region->ranges[0].kind == MGL_RANGE_SHARE)
         o->extent0 = (int)region->ranges[0].hi;
-    o->first1 =
-        b->rank > 1 && region->ranges[1].kind == MGL_RANGE_FIXED ? (int)region->ranges[1].lo : 0;
+    o->first1 = b->rank > 1 ? first_of(&region->ranges[1]) : 0;
     o->paged = b->paged;
     if (b->paged) /* the place of a column depends on its index in the buffer */
         o->at = e->addresses->buffers[region->buffer];
@@ -435,6 +444,9 @@ static mgl_device_kv device_kv(const struct encoder *e, const mgl_task *task, in
         const mgl_region *part = mgl_task_operand(e->program, task, o->part);
         kv.split = (uint32_t)part->ranges[0].lo;
         kv.splits = (uint32_t)e->program->buffers[part->buffer].extents[0].count;
+        kv.rows = (uint32_t)first_of(&part->ranges[1]);
+    } else {
+        kv.rows = (uint32_t)first_of(&mgl_task_result(e->program, task)->ranges[0]);
     }
     return kv;
 }

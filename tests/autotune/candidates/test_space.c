@@ -128,6 +128,7 @@ START_TEST(a_gpu_has_every_knob_but_share_and_those_of_rows)
 {
     mgl_search_space space = default_of("sm_90a:132", true);
     ck_assert_int_eq(space.count, mgl_knob_count() - 5);
+    ck_assert_int_eq(find(&space, "unsplit")->count, 4);
     ck_assert_ptr_null(find(&space, "share"));
     ck_assert_ptr_null(find(&space, "rows"));
     ck_assert_ptr_null(find(&space, "second_rows"));

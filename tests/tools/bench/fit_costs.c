@@ -138,7 +138,11 @@ static void add_row(const mgl_json *json, const cJSON *row)
     struct point point = {.load = {batch, context + (double)(tokens - 1) / 2, tokens},
                           .measured = get_number(json, row, "us_median"),
                           .layers = config.geometry.layers};
-    const mgl_schedule_config given = knobs_of(json, knobs);
+    mgl_schedule_config given = knobs_of(json, knobs);
+    double unsplit = 0; /* rows without it are older: their attention is always split */
+    if (mgl_json_get_double(json, row, "unsplit", false, &unsplit, &err))
+        stop(&err);
+    given.unsplit = unsplit > 0 ? (int)unsplit : 1;
     double capacity = context + tokens + 1;
     if (mgl_json_get_double(json, row, "capacity", false, &capacity, &err))
         stop(&err);

@@ -14,7 +14,7 @@ expect() { # expect PATTERN: a line that begins so
 expect 'llama-1b:8:0 product batch chosen 8320/8320'
 expect 'llama-1b:8:0 product general permitted 8320/8320'
 expect 'llama-1b:8:0 product skinny refused MG125 '
-expect 'llama-1b:1:8192:9216 attention ring chosen 2048/2048 beside skinny'
+expect 'llama-1b:1:8192:9216 attention ring chosen 2176/2176 beside skinny'
 # The ring stands beside skinny products alone.
 expect 'llama-1b:1:8192:9216 product general permitted 8320/8320 beside kv_rounds'
 # What tasks do not take, they do not get.

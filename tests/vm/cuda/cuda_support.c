@@ -73,6 +73,7 @@ static mgl_program *lower(const mgl_graph *graph, const mgl_target *target, cons
                  {o->exchange_precision, &config.exchange_precision},
                  {o->merge, &config.merge},
                  {o->share, &config.share},
+                 {o->unsplit ? o->unsplit : 1, &config.unsplit},
                  {o->exchange, &config.exchange},
                  {o->page_bytes, &config.page_bytes},
                  {o->ring_pages, &config.ring_pages},

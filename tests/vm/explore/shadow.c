@@ -44,7 +44,8 @@ struct plane {
     int64_t size;                /* cells per set */
     int origin;                  /* NEVER or HOST */
     bool persists;               /* values of earlier epochs are valid */
-    bool shared;                 /* tasks access row shares: each row is a cell */
+    int rows;                    /* the dimension of rows if tasks access some of them, and each row
+                                    is a cell; -1: all tasks access all rows */
 };
 
 /* Cells of a region in each dimension. Positions come from the row table instead. */
@@ -79,22 +80,25 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a task accesses a share of the buffer's rows. */
-static bool has_shares(const mgl_program *p, int buffer)
+/* Whether a task accesses some of the indices of a dimension: a share of the rows, or the split or
+ * the unsplit rows. */
+static bool has_some_rows(const mgl_program *p, int buffer, int dim)
 {
-    for (int i = 0; i < p->region_count; i++)
-        if (p->regions[i].buffer == buffer && p->regions[i].ranges[0].kind == MGL_RANGE_SHARE)
+    for (int i = 0; i < p->region_count; i++) {
+        const mgl_range_kind kind = p->regions[i].ranges[dim].kind;
+        if (p->regions[i].buffer == buffer && (kind == MGL_RANGE_SHARE || kind == MGL_RANGE_SPLIT))
             return true;
+    }
     return false;
 }
 
-/* Whether a dimension is cut at every index: sequences and positions of a cache, and shared
- * rows. */
+/* Whether a dimension is cut at every index: sequences and positions of a cache, and rows that
+ * tasks divide. */
 static bool is_fine(const mgl_program *p, int buffer, int dim)
 {
     if (p->buffers[buffer].space == MGL_SPACE_KV)
         return dim == 0 || dim == 2;
-    return dim == 0 && has_shares(p, buffer);
+    return has_some_rows(p, buffer, dim);
 }
 
 /* Cuts dimension `dim` of a buffer at the bounds of all regions. */
@@ -172,7 +176,10 @@ static bool make_planes(mgl_shadow *shadow)
         }
         plane->first = shadow->cell_count;
         plane->size = count;
-        plane->shared = has_shares(p, i);
+        plane->rows = -1;
+        for (int dim = 0; dim < b->rank; dim++)
+            if (b->space != MGL_SPACE_KV && has_some_rows(p, i, dim))
+                plane->rows = dim;
         plane->origin = b->space == MGL_SPACE_CONST ? HOST : NEVER;
         plane->persists = b->space == MGL_SPACE_KV || b->space == MGL_SPACE_CONST;
         for (size_t j = 0; j < sizeof host / sizeof *host; j++) {
@@ -410,6 +417,17 @@ static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, int
     return true;
 }
 
+/* Whether a range is of the kind of row r, if it is of the split or the unsplit rows: of those
+ * whose sequence has more than limits.unsplit positions from earlier epochs, or of the others. */
+static bool has_kind(const mgl_shadow *shadow, int q, const mgl_range *range, int r)
+{
+    const int32_t *table = shadow->machine->queues[q].rows.table;
+    const int first = mgl_step_first_row(table, r);
+    const int earlier = table[first * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    const bool splits = earlier > shadow->machine->program->limits.unsplit;
+    return range->hi != MGL_ROWS_KINDS || splits == (range->lo == MGL_ROWS_SPLIT);
+}
+
 /* Accesses the positions of a cache region, row by row of the row table. */
 static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
                         const mgl_region *region, struct span span, enum access access,
@@ -421,6 +439,8 @@ static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
         int s = row[MGL_TABLE_SEQUENCE], p = row[MGL_TABLE_POSITION];
         bool past = region->ranges[2].kind == MGL_RANGE_PAST;
         if (past && mgl_step_first_row(rows->table, r) != r)
+            continue;
+        if (!past && !has_kind(shadow, q, &region->ranges[2], r))
             continue;
         if (s < region->ranges[0].lo || s >= region->ranges[0].hi)
             continue;
@@ -438,15 +458,13 @@ static bool touch_cache(mgl_shadow *shadow, int q, const struct plane *plane,
     return true;
 }
 
-/* The rows of an epoch that a range covers, where each row is a cell. */
-static void find_rows(int rows, const mgl_range *range, struct span *cells)
+/* Whether a range of rows covers row r of the epoch. */
+static bool covers(const mgl_shadow *shadow, int q, const mgl_range *range, int r)
 {
-    cells->lo[0] = 0;
-    cells->hi[0] = rows;
-    if (range->kind != MGL_RANGE_SHARE)
-        return;
-    cells->lo[0] = rows * range->lo / range->hi;
-    cells->hi[0] = rows * (range->lo + 1) / range->hi;
+    const int rows = shadow->machine->queues[q].rows.rows;
+    if (range->kind == MGL_RANGE_SHARE)
+        return r >= rows * range->lo / range->hi && r < rows * (range->lo + 1) / range->hi;
+    return range->kind != MGL_RANGE_SPLIT || has_kind(shadow, q, range, r);
 }
 
 static bool touch_region(mgl_shadow *shadow, int q, int index, enum access access,
@@ -466,10 +484,18 @@ static bool touch_region(mgl_shadow *shadow, int q, int index, enum access acces
     if (buffer->space == MGL_SPACE_KV && (kind == MGL_RANGE_PAST || kind == MGL_RANGE_NOW))
         return touch_cache(shadow, q, plane, region, *span, access, conflict);
     int set = (m->queues[q].rows.turn + (access == CLEAR)) % buffer->sets;
+    const int64_t first = plane->first + set * plane->size;
     struct span cells = *span;
-    if (plane->shared && buffer->extents[0].symbol == MGL_ROWS)
-        find_rows(m->queues[q].rows.rows, &region->ranges[0], &cells);
-    return touch_span(shadow, q, plane, plane->first + set * plane->size, &cells, access, conflict);
+    if (plane->rows < 0 || buffer->extents[plane->rows].symbol != MGL_ROWS)
+        return touch_span(shadow, q, plane, first, &cells, access, conflict);
+    for (int r = 0; r < m->queues[q].rows.rows; r++) {
+        cells.lo[plane->rows] = r;
+        cells.hi[plane->rows] = r + 1;
+        if (covers(shadow, q, &region->ranges[plane->rows], r) &&
+            !touch_span(shadow, q, plane, first, &cells, access, conflict))
+            return false;
+    }
+    return true;
 }
 
 /* Kind of access when a task writes a region. */

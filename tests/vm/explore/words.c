@@ -172,6 +172,27 @@ static struct runs runs_of(const mgl_words *words, int q, const mgl_region *regi
     return runs;
 }
 
+/* Whether run i is of a row that the region has. Row r is one of the split rows if its sequence has
+ * more than limits.unsplit positions from earlier epochs. */
+static bool has_run(const mgl_words *words, int q, const mgl_region *region,
+                    const struct runs *runs, int64_t i)
+{
+    const mgl_machine *m = words->machine;
+    const int32_t *table = m->queues[q].rows.table;
+    for (int dim = MGL_MAX_RANK - 1; dim >= 0; dim--) {
+        const mgl_range *range = &region->ranges[dim];
+        const int index = (int)(i % runs->counts[dim]);
+        i /= runs->counts[dim];
+        if (range->kind != MGL_RANGE_SPLIT)
+            continue;
+        const int first = mgl_step_first_row(table, index);
+        const int earlier = table[first * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+        if ((earlier > m->program->limits.unsplit) != (range->lo == MGL_ROWS_SPLIT))
+            return false;
+    }
+    return true;
+}
+
 /* Byte range [*lo, *hi) of run i in the buffer. */
 static void bytes_of_run(const struct runs *runs, int64_t i, size_t *lo, size_t *hi)
 {
@@ -283,6 +304,8 @@ static bool add_pieces(mgl_words *words, int q, const mgl_region *region)
     struct runs runs = runs_of(words, q, region);
     for (int64_t i = 0; i < runs.count; i++) {
         size_t lo, hi;
+        if (!has_run(words, q, region, &runs, i))
+            continue;
         bytes_of_run(&runs, i, &lo, &hi);
         size_t cut =
             lo + mgl_draw(&words->random) % ((hi - lo) / MGL_GRANULE_BYTES + 1) * MGL_GRANULE_BYTES;
@@ -320,6 +343,8 @@ static mgl_stale check_reads(const mgl_words *words, int q)
         struct runs runs = runs_of(words, q, region);
         for (int64_t r = 0; region->flag && r < runs.count; r++) {
             size_t lo, hi;
+            if (!has_run(words, q, region, &runs, r))
+                continue;
             bytes_of_run(&runs, r, &lo, &hi);
             const struct label *label = other_label(words, region->buffer, lo, hi, stale.epoch);
             if (!label)
@@ -342,6 +367,8 @@ static void write_plainly(mgl_words *words, int q, const mgl_region *region)
     struct label label = {mgl_machine_task(m, q), m->queues[q].epoch};
     for (int64_t i = 0; i < runs.count; i++) {
         size_t lo, hi;
+        if (!has_run(words, q, region, &runs, i))
+            continue;
         bytes_of_run(&runs, i, &lo, &hi);
         write_labels(words, region->buffer, lo, hi,
                      task_of(words, q)->op == MGL_OP_CLEAR ? nobody : label);

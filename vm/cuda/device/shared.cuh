@@ -41,8 +41,9 @@
  * multiply the second list's panels), MGL_KV_RING (1: attention reads its keys and values from the
  * ring), MGL_BIAS (1: products may have biases), MGL_QK_NORM (1: attention normalizes the heads of
  * q and k), MGL_MERGE_ADD (1: o merges attention's splits), MGL_DRAWS (1: tasks draw tokens),
- * MGL_PENALTIES (1: head and sample support penalties), MGL_SHARE (of the program's limits),
- * MGL_TRACE (1: tasks record events), MGL_DELAYS (1: random delays, see delay.cuh).
+ * MGL_PENALTIES (1: head and sample support penalties), MGL_SHARE and MGL_UNSPLIT (of the
+ * program's limits), MGL_TRACE (1: tasks record events), MGL_DELAYS (1: random delays, see
+ * delay.cuh).
  *
  * Launch parameters are not constants; otherwise each prompt length would need its own kernel.
  * Sequences, capacity and the pages in flight while an edge is waited for are in mgl_device_launch.
@@ -317,6 +318,7 @@ struct attention {
     int split, splits; /* the share of the earlier positions */
     bool now;          /* the op also attends to this epoch's rows and appends them */
     int part;          /* operand number of the output if that is the split's partial; else 0 */
+    int rows;          /* with which rows the op attends: MGL_KV_... */
 };
 
 /* An instruction slot: the task as the controller announces it. */
@@ -402,6 +404,8 @@ struct shared {
     /* for the loader: the earlier positions of the current or the next attention of one row */
     volatile u64 kv_keys, kv_values; /* addresses of the keys and of the values */
     volatile u32 kv_bytes;           /* bytes of each */
+    u32 rows_kinds;                  /* bit MGL_KV_UNSPLIT or MGL_KV_SPLIT is set if the epoch has
+                                        such rows; bit MGL_KV_ALL is set */
     volatile u32 kv_stretch;         /* bytes of each that the warps read at a time */
     volatile u32 kv_shift;  /* KV_RING: pages that attention inserts before the rest of the tape */
     volatile u32 entered;   /* KV_RING: epochs so far */

@@ -145,6 +145,15 @@ static __device__ __forceinline__ void trace_settle(const machine &m, bool alone
         write_event(m, own().seen[alone ? 2 : (count - 1) & 1]);
 }
 
+/* The controller leaves out a task. */
+static __device__ __forceinline__ void trace_left_out(const machine &m)
+{
+    mgl_device_event seen = {};
+    seen.begin = seen.go = seen.end = time_ns();
+    if (is_first_lane())
+        write_event(m, seen);
+}
+
 #else
 
 static __device__ __forceinline__ void trace_start() {}
@@ -180,6 +189,8 @@ static __device__ __forceinline__ void trace_end(u32) {}
 static __device__ __forceinline__ void trace_end_alone(u32) {}
 
 static __device__ __forceinline__ void trace_settle(const machine &, bool, u32) {}
+
+static __device__ __forceinline__ void trace_left_out(const machine &) {}
 
 #endif
 

@@ -125,6 +125,8 @@ static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (HAS_RING)
         load_ring_place(m);
+    if (!has_rows_of(own().att.rows))
+        return;
     if (HAS_RING && MERGES && attends_to_nothing(m)) {
         do_nothing(m);
         return input_is_there(m, m.freed);
@@ -149,7 +151,8 @@ static __device__ __forceinline__ void consume_attention(machine &m)
     wait_start(m);
     if (HAS_GENERAL_ATTENTION && variant == VARIANT_GENERAL)
         return do_lanes(m);
-    u32 rows = HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? do_short(m) : ~0u;
+    u32 rows =
+        HAS_SHORT && variant == VARIANT_SHORT && rows_of(m) > 1 ? do_short(m) : attended_rows(m);
     if (TILES_PATH && rows)
         do_rows(m, rows);
 }

@@ -427,6 +427,8 @@ static __device__ __forceinline__ void attend_lanes(const machine &m)
     for (int item = 0; item < rows_of(m) * passes; item++) {
         int r = item / passes, head = item % passes * PASS_HEADS;
         int heads = min((int)PASS_HEADS, MGL_HEADS - head);
+        if (leaves_out(r))
+            continue;
         const positions at = positions_of(m, r);
         attend_pass(m, p, r, head, heads, at, policy);
         for (int e = thread_of(m); e < heads * HEAD_DIM / 2; e += THREADS) {

@@ -7,7 +7,10 @@
 
 #include "vm/cuda/device/flags.cuh"
 
-enum { HEAD_DIM = MGL_HEAD_DIM };
+enum {
+    HEAD_DIM = MGL_HEAD_DIM,
+    MIXED = MGL_UNSPLIT > 0 && MGL_ROWS > 1 /* an epoch may have split and unsplit rows */
+};
 
 /* The weights of the RMSNorms of q and of k (head_dim), if the program has them (MGL_QK_NORM). */
 static __device__ __forceinline__ const float *query_norm(const machine &m)
@@ -45,7 +48,47 @@ static __device__ __forceinline__ attention &prepare_attention(const machine &m,
     a.split = a.part = 0;
     a.splits = 1;
     a.now = false;
+    a.rows = MGL_KV_ALL;
     return a;
+}
+
+/* Positions that the row's sequence has from earlier epochs. */
+static __device__ __forceinline__ int earlier_positions(int r)
+{
+    const int first_row = mgl_step_first_row(own().table, r);
+    return own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+}
+
+/* MGL_KV_UNSPLIT or MGL_KV_SPLIT. */
+static __device__ __forceinline__ int kind_of_row(int r)
+{
+    return earlier_positions(r) <= MGL_UNSPLIT ? MGL_KV_UNSPLIT : MGL_KV_SPLIT;
+}
+
+/* own().rows_kinds of the epoch. Called by a warp, which has at least as many lanes as an epoch
+ * with divided rows has rows; in longer epochs, both kinds count as present. */
+static __device__ __forceinline__ u32 kinds_of_rows(const machine &m)
+{
+    const bool is_long = rows_of(m) > 32;
+    const int kind = m.lane < rows_of(m) && !is_long ? kind_of_row(m.lane) : (int)MGL_KV_ALL;
+    u32 kinds = 1u << MGL_KV_ALL;
+    for (int k = MGL_KV_UNSPLIT; k <= MGL_KV_SPLIT; k++)
+        if (__any_sync(0xFFFFFFFFu, is_long || kind == k))
+            kinds |= 1u << k;
+    return kinds;
+}
+
+/* Whether the epoch has rows of a kind. */
+static __device__ __forceinline__ bool has_rows_of(int kind)
+{
+    return MGL_UNSPLIT == 0 || (own().rows_kinds >> kind & 1);
+}
+
+/* Whether the task leaves a row out. */
+static __device__ __forceinline__ bool leaves_out(int r)
+{
+    const int rows = own().att.rows;
+    return MIXED && rows != MGL_KV_ALL && rows != kind_of_row(r);
 }
 
 static __device__ __forceinline__ void prepare_part(const machine &m, attention &a, int part)
@@ -53,6 +96,7 @@ static __device__ __forceinline__ void prepare_part(const machine &m, attention 
     a.split = operand(m, part).first0;
     a.splits = operand(m, part).extent0;
     a.part = part;
+    a.rows = operand(m, part).first1;
 }
 
 static __device__ __forceinline__ void prepare_now(const machine &m, attention &a, int k, int v)
@@ -60,6 +104,18 @@ static __device__ __forceinline__ void prepare_now(const machine &m, attention &
     a.k_new = view_of(m, operand(m, k));
     a.v_new = view_of(m, operand(m, v));
     a.now = true;
+}
+
+/* A mask of rows: bit r is set if `wanted` is true in lane r. */
+static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)
+{
+    return __ballot_sync(0xFFFFFFFFu, m.lane < rows_of(m) && wanted);
+}
+
+/* The mask of the rows that the task attends with. */
+static __device__ __forceinline__ u32 attended_rows(const machine &m)
+{
+    return rows_that(m, !leaves_out(min(m.lane, rows_of(m) - 1)));
 }
 
 /* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is
@@ -72,13 +128,14 @@ struct positions {
 static __device__ __forceinline__ positions positions_of(const machine &m, int r)
 {
     const attention &a = own().att;
-    int first_row = mgl_step_first_row(own().table, r);
-    const int first = own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
+    const int first = earlier_positions(r);
     positions p;
     p.last = own().table[r * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
     p.lo = 0;
     p.hi = first;
-    if (a.splits > 1)
+    if (!has_rows_of(a.rows))
+        p.hi = 0;
+    else if (a.splits > 1)
         mgl_split_positions(first, a.split, a.splits, MGL_SHARE, &p.lo, &p.hi);
     p.end = a.now ? p.last + 1 : p.hi;
     return p;

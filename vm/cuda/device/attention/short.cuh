@@ -520,12 +520,6 @@ static __device__ __forceinline__ void attend_short_pass(const machine &m, int i
 /* ---- all rows ---------------------------------------------------------------------------------
  */
 
-/* A mask of rows: bit r is set if `wanted` is true in lane r. */
-static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)
-{
-    return __ballot_sync(0xFFFFFFFFu, m.lane < rows_of(m) && wanted);
-}
-
 /* Whether a vector can be loaded by octets. */
 static __device__ __forceinline__ bool has_octets(const view &v)
 {
@@ -562,12 +556,12 @@ static __device__ __forceinline__ void append_rows(const machine &m, u32 rows, i
 NEAR_OR_INLINE u32 attend_short(machine m)
 {
     const attention &a = own().att;
-    const u32 all = rows_that(m, true);
+    const u32 all = attended_rows(m);
     if (!has_octets(a.q) || (a.now && !(has_octets(a.k_new) && has_octets(a.v_new))))
         return all;
     const int r = min(m.lane, rows_of(m) - 1);
     const positions at = positions_of(m, r);
-    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_KV_TILES * KV_TILE);
+    const u32 rows = rows_that(m, at.end - at.lo <= SHORT_KV_TILES * KV_TILE) & all;
     const bool prompts = a.now && rows_that(m, at.hi < at.last);
     const int known = (is_plain(m) ? IS_PLAIN : 0) | (prompts ? IS_APPENDED : 0);
     int missed = 0;

@@ -121,8 +121,11 @@ static __device__ __forceinline__ bool see_kv(ring_stream &r)
         fence_bulk_reads();
     r.fenced = r.epoch + 1;
     int lo, hi;
-    mgl_split_positions((int)(own().kv_first + r.epoch), (int)r.next.split, (int)r.next.splits,
-                        MGL_SHARE, &lo, &hi);
+    const int first = (int)(own().kv_first + r.epoch);
+    mgl_split_positions(first, (int)r.next.split, (int)r.next.splits, MGL_SHARE, &lo, &hi);
+    if (MGL_UNSPLIT > 0 && r.next.rows != MGL_KV_ALL &&
+        (r.next.rows == MGL_KV_UNSPLIT) != (first <= MGL_UNSPLIT))
+        lo = hi = 0;
     r.keys = (const u8 *)r.next.keys + (size_t)(u32)lo * POSITION_BYTES;
     r.values = (const u8 *)r.next.values + (size_t)(u32)lo * POSITION_BYTES;
     r.bytes = (u32)(hi - lo) * POSITION_BYTES;

@@ -12,6 +12,9 @@
  * before their counters are reached, so that the consumers get ready. Such a task begins with the
  * start barrier too, which the controller then opens (preissued.cuh).
  *
+ * A task that does nothing in an epoch is left out if no other task waits for its end
+ * (is_left_out).
+ *
  * The clear after a task resets the set that the next epoch uses. No task of this epoch writes
  * there, and the controller itself enters the next epoch. So the next task does not wait for the
  * clear, and every later signal comes after the clear.
@@ -392,6 +395,23 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
+/* Whether the next task does nothing in this epoch, which has begun, because the epoch has no rows
+ * of its kind, and no task waits for its end. Then the controller goes on to the task after it,
+ * whose record has landed. */
+static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_device_queue &queue)
+{
+    const mgl_record &r = *task_of(m);
+    if (MGL_UNSPLIT == 0 || r.waits + r.signals + r.clears > 0 || is_last(m, queue))
+        return false;
+    return r.op == OP_ATTEND ? !has_rows_of(operand(m, MGL_OPERAND(attend, y)).first0)
+           : r.op == OP_ATTEND_TAIL
+               ? !has_rows_of(operand(m, MGL_OPERAND(attend_tail, part)).first1)
+           : r.op == OP_ATTEND_PAST
+               ? !has_rows_of(operand(m, MGL_OPERAND(attend_past, part)).first1)
+           : r.op == OP_MERGE ? !has_rows_of(operand(m, MGL_OPERAND(merge, part)).first1)
+                              : false;
+}
+
 /* The controller's loop over tasks and epochs, until there is no next epoch or a watchdog has
  * expired. Tasks that may begin are run to their end. */
 FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues);
@@ -417,6 +437,12 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         if (is_last(m, queue))
             next_epoch(m, queue);
         m.record = record_behind(m.record);
+        const bool left_out = task_of(before)->op != OP_ENTER && is_left_out(m, queue);
+        if (left_out) {
+            trace_left_out(m);
+            m.base += KV_RING ? task_of(m)->kv_again : 0;
+            m.record = record_behind(m.record);
+        }
 
         /* Prepare the next task during the previous one if it is of this epoch, its family permits
          * that (ops.def) and the kernel contains it. A task without counters may begin. */
@@ -462,11 +488,14 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         wait_finished(count); /* the task after the next reuses its instruction slot */
 
         /* The record furthest ahead has landed. The record after it replaces the record of the
-         * previous task. */
-        fetch_wait();
-        machine last = m;
-        last.record = record_before(record_before(m.record));
-        fetch_next(last, queue, record_before(m.record));
+         * previous task; likewise for a task that was left out. */
+        machine last = before;
+        for (int i = 0; i <= (left_out ? 1 : 0); i++, last.record = record_behind(last.record)) {
+            machine furthest = last;
+            furthest.record = record_before(last.record);
+            fetch_wait();
+            fetch_next(furthest, queue, last.record);
+        }
     }
     wait_finished(p.permitted);
     fetch_wait();
