@@ -62,12 +62,15 @@ static void draw_exec(device_options *o, uint64_t random)
     o->stage_bytes = DRAW_OF(stages);
 }
 
-/* Splits merged by tasks or by o, all of them or a number that depends on the position. */
+/* Splits merged by tasks, with unsplit rows or without, or by o; all of them or a number that
+ * depends on the position. */
 static void draw_merge(device_options *o, uint64_t random)
 {
-    static const int shares[] = {0, 1, 3, 8};
+    static const int shares[] = {0, 1, 3, 8}, unsplits[] = {0, 3, 6, 9};
     o->merge = damage_draw(&random, 3) ? MGL_MERGE_IN_O : MGL_MERGE_TASKS;
     o->share = DRAW_OF(shares);
+    if (o->merge == MGL_MERGE_TASKS)
+        o->unsplit = DRAW_OF(unsplits);
 }
 
 /* One row, with more keys and values than registers hold, so that they are read through the
