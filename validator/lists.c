@@ -30,7 +30,7 @@ static bool same_settings(const mgl_program *a, const mgl_program *b)
            a->target.shared_bytes == b->target.shared_bytes &&
            mgl_geometry_equal(&a->geometry, &b->geometry) &&
            a->limits.sequences == b->limits.sequences && a->limits.capacity == b->limits.capacity &&
-           b->limits.rows == a->limits.second_rows &&
+           a->limits.unsplit == b->limits.unsplit && b->limits.rows == a->limits.second_rows &&
            b->limits.second_rows == a->limits.second_rows &&
            b->limits.first_rows == a->limits.rows && a->exec.page_bytes == b->exec.page_bytes &&
            a->exec.warps == b->exec.warps && a->weight_dtype == b->weight_dtype &&

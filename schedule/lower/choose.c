@@ -35,8 +35,8 @@ enum {
     SPLIT_POSITIONS = 344, /* positions of all sequences for each split; a smaller split costs more
                               than it saves */
     MOST_AUTO_SPLITS = 32,
-    UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head up to which one task attends faster than
-                                      splits and their merge */
+    UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head and of all rows up to which one task
+                                      attends faster than splits and their merge */
     PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
     PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */
 };
@@ -405,8 +405,8 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
     return choices->merges_in_o && held > 0 ? held : 0;
 }
 
-/* Positions of a sequence up to which its attention is not split: one queue reads those of all
- * sequences. */
+/* Positions of a sequence up to which its attention is not split: one queue reads those of all rows
+ * of an epoch, one row after the other. */
 static int choose_unsplit(const mgl_geometry *m, const mgl_target *target,
                           const mgl_lower_options *options, const mgl_schedule_config *config,
                           const mgl_choices *choices)
@@ -416,7 +416,7 @@ static int choose_unsplit(const mgl_geometry *m, const mgl_target *target,
         return 0;
     if (config->unsplit > 1)
         return config->unsplit;
-    const int positions = (int)(UNSPLIT_KV_BYTES / (bytes * options->sequences));
+    const int positions = (int)(UNSPLIT_KV_BYTES / (bytes * choices->rows));
     return choices->flags && strcmp(target->arch, "cpu") && positions > 1 ? positions : 0;
 }
 
@@ -783,7 +783,6 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                     out->queues[MGL_STEP_ATTEND].count);
     out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
     out->share = choose_share(&graph->geometry, config, out);
-    out->unsplit = choose_unsplit(&graph->geometry, target, options, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config,
                             rows_for(options, config), out->splits, out->flags);
     if (may_stand_apart(&graph->geometry, options, config)) {
@@ -792,8 +791,6 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     } else if (out->splits > 1 && give_roles(&graph->geometry, target, options, config, out)) {
         place_splits(target, out);
     }
-    if (out->unsplit > 0)
-        place_unsplit(&graph->geometry, target, out);
     place_merges(&graph->geometry, target, options, config,
                  out->flags && out->exchange_precision >= MGL_EXCHANGE_ATTENTION ? options->dtype
                                                                                  : MGL_F32,
@@ -801,5 +798,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config, out);
+    out->unsplit = choose_unsplit(&graph->geometry, target, options, config, out);
+    if (out->unsplit > 0)
+        place_unsplit(&graph->geometry, target, out);
     return choose_second(target, options->dtype, config, out, err);
 }
