@@ -54,6 +54,17 @@ static const struct shape {
     /* keys and values through the ring */
     {&wide_groups,
      {.dtype = MGL_BF16, .queues = 3, .rows = 1, .splits = 2, .warps = 1, .page_bytes = 8192}},
+    /* unsplit rows, then split rows: with 16 bits, with f32, and through the ring */
+    {&grouped_heads, {.dtype = MGL_BF16, .queues = 6, .rows = 1, .splits = 3, .unsplit = 45}},
+    {&small_model, {.dtype = MGL_F32, .queues = 3, .splits = 4, .unsplit = 20}},
+    {&wide_groups,
+     {.dtype = MGL_BF16,
+      .queues = 3,
+      .rows = 1,
+      .splits = 2,
+      .unsplit = 50,
+      .warps = 1,
+      .page_bytes = 8192}},
 };
 
 enum { NEW = 24 };
@@ -125,9 +136,10 @@ START_TEST(ragged_sequences_are_as_alone)
     static const device_options options[] = {{.dtype = MGL_F32, .splits = 1},
                                              {.dtype = MGL_BF16, .splits = 2},
                                              {.dtype = MGL_BF16, .splits = 1},
-                                             {.dtype = MGL_BF16, .splits = 1, .rows = 16}};
+                                             {.dtype = MGL_BF16, .splits = 1, .rows = 16},
+                                             {.dtype = MGL_BF16, .splits = 2, .unsplit = 9}};
     static const mgl_geometry *const models[] = {&small_model, &small_model, &grouped_heads,
-                                                 &long_heads};
+                                                 &long_heads, &grouped_heads};
     check_ragged(models[_i], &options[_i], 20);
 }
 END_TEST
@@ -346,7 +358,7 @@ int main(void)
     tcase_set_timeout(tests, 300);
     add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add_cases(tests, sampling_is_the_cpus, 1);
-    add_cases(tests, ragged_sequences_are_as_alone, 4);
+    add_cases(tests, ragged_sequences_are_as_alone, 5);
     add_cases(tests, a_talk_is_read_once, 2);
     add_cases(tests, stop_texts_end_replies, 3);
     add_cases(tests, likely_tokens_are_told, 3);
