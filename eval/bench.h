@@ -82,7 +82,7 @@ typedef struct mgl_bench_result {
     char arch[16]; /* of the device */
     int driver_version, cublas_version;
     int queues;    /* queues of the program */
-    int unsplit;   /* positions up to which its attention is not split, 0: there are no such */
+    int unsplit;   /* the program's limits.unsplit: positions up to which attention is not split */
     int positions; /* cache capacity */
     bool derived;  /* the capacity is the minimum for this case, because none was requested */
     mgl_weight_format layers, head; /* as requested */

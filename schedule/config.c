@@ -205,8 +205,8 @@ mgl_status mgl_schedule_config_read(const char *path, mgl_schedule_config *out, 
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Knobs that are younger than the first published digests are left out of digests while they are
- * open, so that digests outlive them. */
+/* Whether the knob is younger than the first published digests. Digests leave such a knob out while
+ * it is open (0), so that digests of older configs remain valid. */
 static bool is_younger(const char *name)
 {
     return !strcmp(name, "unsplit");

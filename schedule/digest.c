@@ -92,7 +92,7 @@ static void put_settings(struct sink *s, const mgl_program *p)
     if (p->limits.share != 0) /* programs without a share keep their established digests */
         put(s, p->limits.share);
     if (p->limits.unsplit != 0)
-        put(s, -(int64_t)p->limits.unsplit); /* negative: no share */
+        put(s, -(int64_t)p->limits.unsplit); /* negative, unlike a share */
 }
 
 static void put_tensors(struct sink *s, const mgl_program *p)

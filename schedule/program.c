@@ -411,7 +411,7 @@ bool mgl_region_to_clear(mgl_region *region)
     bool clears = region->flag;
     for (int i = 0; i < MGL_MAX_RANK; i++) {
         mgl_range *range = &region->ranges[i];
-        if (range->kind != MGL_RANGE_SPLIT)
+        if (range->kind != MGL_RANGE_ROW_KIND)
             continue;
         clears = clears && range->lo == MGL_ROWS_SPLIT;
         *range = (mgl_range){MGL_RANGE_ROWS, 0, 0};
@@ -444,7 +444,7 @@ bool mgl_regions_meet(const mgl_region *a, const mgl_region *b, int rank)
     for (int d = 0; d < rank; d++) {
         const mgl_range *r = &a->ranges[d], *s = &b->ranges[d];
         bool fixed = r->kind == MGL_RANGE_FIXED && s->kind == MGL_RANGE_FIXED;
-        if ((fixed && (r->lo >= s->hi || s->lo >= r->hi)) || mgl_ranges_part(r, s))
+        if ((fixed && (r->lo >= s->hi || s->lo >= r->hi)) || mgl_ranges_are_disjoint_parts(r, s))
             return false;
     }
     return true;

@@ -108,53 +108,55 @@ typedef struct mgl_counter {
 } mgl_counter;
 
 typedef enum mgl_range_kind {
-    MGL_RANGE_FIXED, /* [lo:hi) */
-    MGL_RANGE_ROWS,  /* [:rows] */
-    MGL_RANGE_PAST,  /* [:pos]  positions written in earlier epochs */
-    MGL_RANGE_NOW,   /* [pos]   positions of this epoch's rows; [pos unsplit], [pos split]: of these
-                        rows only */
-    MGL_RANGE_SHARE, /* [:rows i/n] share i of n of the rows of this epoch (mgl_row_share) */
-    MGL_RANGE_SPLIT  /* [:rows unsplit] rows of sequences that have at most limits.unsplit positions
-                        from earlier epochs; [:rows split] the other rows */
+    MGL_RANGE_FIXED,   /* [lo:hi) */
+    MGL_RANGE_ROWS,    /* [:rows] */
+    MGL_RANGE_PAST,    /* [:pos]  positions written in earlier epochs */
+    MGL_RANGE_NOW,     /* [pos]   positions of this epoch's rows; [pos unsplit], [pos split]: of the
+                          rows of one kind only */
+    MGL_RANGE_SHARE,   /* [:rows i/n] share i of n of the rows of this epoch (mgl_row_share) */
+    MGL_RANGE_ROW_KIND /* [:rows unsplit] rows of sequences that have at most limits.unsplit
+                          positions from earlier epochs; [:rows split] the other rows */
 } mgl_range_kind;
 
+/* The kinds of rows of an epoch, and their number. All rows of a sequence are of one kind. */
 enum { MGL_ROWS_UNSPLIT, MGL_ROWS_SPLIT, MGL_ROWS_KINDS };
 
 typedef struct mgl_range {
     mgl_range_kind kind;
-    int64_t lo, hi; /* MGL_RANGE_FIXED: bounds; MGL_RANGE_SHARE: i and n; MGL_RANGE_SPLIT, and
-                       MGL_RANGE_NOW of some rows: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT, and
-                       MGL_ROWS_KINDS; else 0 */
+    int64_t lo, hi; /* MGL_RANGE_FIXED: bounds; MGL_RANGE_SHARE: i and n; MGL_RANGE_ROW_KIND, and
+                       MGL_RANGE_NOW of one kind of rows: the kind (MGL_ROWS_UNSPLIT or
+                       MGL_ROWS_SPLIT) and MGL_ROWS_KINDS; else 0 */
 } mgl_range;
 
-/* Whether the range is of the unsplit or of the split rows: `lo` says of which. */
-static inline bool mgl_range_is_split(const mgl_range *range)
+/* Whether the range has the rows of one kind only. `lo` is the kind. */
+static inline bool mgl_range_has_row_kind(const mgl_range *range)
 {
-    return range->kind == MGL_RANGE_SPLIT || (range->kind == MGL_RANGE_NOW && range->hi > 0);
+    return range->kind == MGL_RANGE_ROW_KIND || (range->kind == MGL_RANGE_NOW && range->hi > 0);
 }
 
-/* Whether the range is one of several disjoint parts of the rows: part `lo` of `hi`. */
-static inline bool mgl_range_is_of_rows(const mgl_range *range)
+/* Whether the range is one of several disjoint parts of the epoch's rows: part `lo` of `hi`. All
+ * rows (MGL_RANGE_ROWS) are no such part. */
+static inline bool mgl_range_is_part_of_rows(const mgl_range *range)
 {
-    return range->kind == MGL_RANGE_SHARE || mgl_range_is_split(range);
+    return range->kind == MGL_RANGE_SHARE || mgl_range_has_row_kind(range);
 }
 
 /* Whether the range uses lo and hi. */
 static inline bool mgl_range_has_numbers(const mgl_range *range)
 {
-    return range->kind == MGL_RANGE_FIXED || mgl_range_is_of_rows(range);
+    return range->kind == MGL_RANGE_FIXED || mgl_range_is_part_of_rows(range);
 }
 
-/* The word after `:rows` or `pos` in the text form of such a range. */
-static inline const char *mgl_rows_name(const mgl_range *range)
+/* The word after `:rows` or `pos` in the text form of a range with one kind of rows. */
+static inline const char *mgl_row_kind_name(const mgl_range *range)
 {
     return range->lo == MGL_ROWS_SPLIT ? "split" : "unsplit";
 }
 
-/* Whether two ranges are different parts of one division of the rows. */
-static inline bool mgl_ranges_part(const mgl_range *a, const mgl_range *b)
+/* Whether two ranges are different parts of the same division of the rows, and so disjoint. */
+static inline bool mgl_ranges_are_disjoint_parts(const mgl_range *a, const mgl_range *b)
 {
-    return a->kind == b->kind && mgl_range_is_of_rows(a) && a->hi == b->hi && a->lo != b->lo;
+    return a->kind == b->kind && mgl_range_is_part_of_rows(a) && a->hi == b->hi && a->lo != b->lo;
 }
 
 typedef struct mgl_region {
@@ -223,8 +225,8 @@ typedef struct mgl_limits {
     int first_rows;  /* in the second list: rows of an epoch of the first list; else 0 */
     int share;       /* split attention uses one more split for each `share` earlier positions (see
                         mgl_split_positions in schedule/variant_shapes.h); 0: it uses all splits */
-    int unsplit;     /* largest number of earlier positions of a sequence whose rows are
-                        [:rows unsplit]; 0: the program does not divide rows in this way */
+    int unsplit;     /* rows of sequences with at most this many positions from earlier epochs are
+                        the unsplit rows; 0: the program has no kinds of rows */
 } mgl_limits;
 
 /* Rows of the longest epoch. */
@@ -347,9 +349,10 @@ void mgl_program_set_dtype(mgl_program *program, mgl_dtype dtype);
 /* Whether all of these have that dtype. */
 bool mgl_program_is_all(const mgl_program *program, mgl_dtype dtype);
 
-/* Makes a region that a task writes the region that its queue clears. Returns false if the queue
- * clears nothing for it: the words are no flags, or the task that writes the split rows clears the
- * unsplit rows too. */
+/* Turns a region that a task writes into the region that the task's queue must clear. The queue
+ * that writes the split rows clears all rows, so a region of split rows becomes one of all rows.
+ * Returns false if the queue has nothing to clear: the region is not flagged, or it has the unsplit
+ * rows. */
 bool mgl_region_to_clear(mgl_region *region);
 
 /* If region b continues region a in exactly one dimension, extends a by b and returns true. */

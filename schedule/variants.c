@@ -197,10 +197,11 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Whether the task attends with the unsplit rows only. */
 static bool is_of_unsplit_rows(const mgl_program *program, const mgl_task *task)
 {
     const mgl_range *rows = &mgl_task_result(program, task)->ranges[0];
-    return mgl_range_is_split(rows) && rows->lo == MGL_ROWS_UNSPLIT;
+    return mgl_range_has_row_kind(rows) && rows->lo == MGL_ROWS_UNSPLIT;
 }
 
 static void measure_attention(const mgl_program *program, const mgl_task *task, int64_t *d)

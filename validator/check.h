@@ -152,7 +152,8 @@ void mgl_check_deadlock(mgl_check *check);
 void mgl_check_epochs(mgl_check *check); /* the epoch edge; after order */
 void mgl_check_race(mgl_check *check);
 void mgl_check_init(mgl_check *check);
-/* Whether the boxes, which overlap [pos] of a head of a cache, are appended to in all rows. */
+/* Whether tasks append all rows of an epoch, or both the unsplit and the split rows, to one head of
+ * a cache. `boxes` (count): the boxes that overlap [pos] of that head. */
 bool mgl_check_is_appended(const mgl_check *check, const int *boxes, int count);
 void mgl_check_complete(mgl_check *check);
 void mgl_check_model(mgl_check *check);   /* MG701, MG702 */
@@ -258,8 +259,8 @@ static inline int64_t mgl_range_length(const mgl_range *range)
 
 /* Whether two regions of one buffer have an element in common in some epoch. Two different shares
  * of the rows are disjoint if their share counts are equal; other shares may overlap. Split rows
- * and unsplit rows are disjoint: every queue has the same row table in an epoch. A check spends
- * most of its time in this function. */
+ * and unsplit rows are disjoint, because every queue has the same row table in an epoch. A check
+ * spends most of its time in this function. */
 static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b, int rank)
 {
     for (int d = 0; d < rank; d++) {
@@ -270,7 +271,7 @@ static inline bool mgl_region_overlaps(const mgl_region *a, const mgl_region *b,
         } else if ((x->kind == MGL_RANGE_PAST && y->kind == MGL_RANGE_NOW) ||
                    (x->kind == MGL_RANGE_NOW && y->kind == MGL_RANGE_PAST)) {
             return false;
-        } else if (mgl_ranges_part(x, y)) {
+        } else if (mgl_ranges_are_disjoint_parts(x, y)) {
             return false;
         }
     }

@@ -3,8 +3,8 @@
  * region starts as one part. Each box is cut out of the parts, and a cut leaves the slabs on its
  * sides. Boxes of a buffer come sorted, so adjacent slices leave one part, not many. If a share of
  * the rows is cut out of all rows, the other shares of the same count remain; other columns may
- * have another share count. Split and unsplit rows are cut like two shares. flags.c and init.c use
- * it.
+ * have another share count. Likewise, if the unsplit rows are cut out of all rows, the split rows
+ * remain, and the other way round. flags.c and init.c use these functions.
  */
 #include "validator/check.h"
 
@@ -32,13 +32,13 @@ static mgl_region simplify(const mgl_region *region, int rank)
     return out;
 }
 
-/* Whether a box can be cut out of a part. A share of the rows, or the split or unsplit rows, can be
- * cut out of all rows or out of the same range, but not out of other ranges. */
+/* Whether a box can be cut out of a part. A share of the rows, the unsplit rows and the split rows
+ * can each be cut out of all rows or out of the same range, but not out of other ranges. */
 static bool can_be_cut(const mgl_region *part, const mgl_region *box, int rank)
 {
     for (int d = 0; d < rank; d++) {
         const mgl_range *p = &part->ranges[d], *b = &box->ranges[d];
-        if (mgl_range_is_of_rows(b) && p->kind != MGL_RANGE_ROWS &&
+        if (mgl_range_is_part_of_rows(b) && p->kind != MGL_RANGE_ROWS &&
             (p->kind != b->kind || p->lo != b->lo || p->hi != b->hi))
             return false;
     }
@@ -83,7 +83,7 @@ static void add_outside(mgl_cover *c, mgl_region part, const mgl_region *box, in
         if (part.ranges[d].kind == MGL_RANGE_FIXED && box->ranges[d].kind == MGL_RANGE_FIXED)
             add_slabs(c, &part, d, &box->ranges[d]);
     for (int d = 0; d < rank; d++)
-        if (part.ranges[d].kind == MGL_RANGE_ROWS && mgl_range_is_of_rows(&box->ranges[d]))
+        if (part.ranges[d].kind == MGL_RANGE_ROWS && mgl_range_is_part_of_rows(&box->ranges[d]))
             add_shares(c, &part, d, &box->ranges[d]);
 }
 
@@ -138,8 +138,8 @@ void mgl_cover_witness(const mgl_cover *cover, const char *what)
             if (range->kind == MGL_RANGE_FIXED)
                 mgl_text_format(&text, "%s%" PRId64 ":%" PRId64, d ? "," : "", range->lo,
                                 range->hi);
-            else if (range->kind == MGL_RANGE_SPLIT)
-                mgl_text_format(&text, "%s:rows %s", d ? "," : "", mgl_rows_name(range));
+            else if (range->kind == MGL_RANGE_ROW_KIND)
+                mgl_text_format(&text, "%s:rows %s", d ? "," : "", mgl_row_kind_name(range));
             else if (range->kind == MGL_RANGE_SHARE)
                 mgl_text_format(&text, "%s:rows %" PRId64 "/%" PRId64, d ? "," : "", range->lo,
                                 range->hi);

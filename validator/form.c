@@ -124,11 +124,11 @@ static bool check_region(const mgl_program *p, const mgl_region *region)
     bool ok = within(region->buffer, 0, p->buffer_count - 1);
     for (int d = 0; d < MGL_MAX_RANK; d++) {
         const mgl_range *range = &region->ranges[d];
-        const bool splits = mgl_range_is_split(range);
+        const bool splits = mgl_range_has_row_kind(range);
         const int64_t most = splits ? MGL_ROWS_KINDS : MGL_MAX_SECOND_ROWS;
-        ok = ok && (unsigned)range->kind <= MGL_RANGE_SPLIT &&
+        ok = ok && (unsigned)range->kind <= MGL_RANGE_ROW_KIND &&
              (mgl_range_has_numbers(range) || (range->lo == 0 && range->hi == 0)) &&
-             (!mgl_range_is_of_rows(range) ||
+             (!mgl_range_is_part_of_rows(range) ||
               (range->lo >= 0 && range->lo < range->hi && range->hi <= most)) &&
              (!splits || range->hi == MGL_ROWS_KINDS);
     }

@@ -82,13 +82,13 @@ bool mgl_check_is_appended(const mgl_check *check, const int *boxes, int count)
         const mgl_range *now =
             &check->program->regions[check->boxes.boxes[boxes[i]].region].ranges[2];
         for (int kind = 0; now->kind == MGL_RANGE_NOW && kind < MGL_ROWS_KINDS; kind++)
-            rows[kind] |= !mgl_range_is_split(now) || now->lo == kind;
+            rows[kind] |= !mgl_range_has_row_kind(now) || now->lo == kind;
     }
     return rows[MGL_ROWS_UNSPLIT] && rows[MGL_ROWS_SPLIT];
 }
 
-/* Reports [:pos] of a kv head to which no task appends some of the rows. Both regions name one head
- * and all of the other dimensions. */
+/* Reports [:pos] of a kv head if no task appends to that head, or if the tasks that append omit the
+ * unsplit or the split rows. Both regions name one head and all of the other dimensions. */
 static void check_cache(mgl_check *check, int t, int operand)
 {
     const mgl_program *p = check->program;
@@ -100,7 +100,7 @@ static void check_cache(mgl_check *check, int t, int operand)
         return;
     char name[MGL_NAME_TEXT], place[MGL_NAME_TEXT];
     mgl_check_report(check, 502, t, 0,
-                     "%s reads %s, but no tasks append all rows to this head of %.48s",
+                     "%s reads %s, but this head of %.48s has no tasks that append all rows",
                      mgl_check_task(check, t, name), mgl_check_region(check, index, place),
                      p->buffers[now.buffer].name);
 }

@@ -108,16 +108,16 @@ int mgl_meaning_operand(const mgl_meaning *m, const char *name, size_t length)
 }
 
 /* The shares [*first, *end) of the buffer's rows that the region has. Share i of n consists of
- * shares i k to (i + 1) k - 1 of n k, because both end at the same row (mgl_row_share). Split and
- * unsplit rows are two shares of another kind. If the buffer's writers divide its rows in the other
- * way, all shares are the region's. */
+ * shares i k to (i + 1) k - 1 of n k, because both end at the same row (mgl_row_share). The unsplit
+ * and the split rows are shares 0 and 1 of 2 of another division. If the region's division is not
+ * that of the buffer's writers (holding.kind), the region may have rows of every share. */
 static void shares_of(const mgl_meaning *m, const mgl_region *region, int *first, int *end)
 {
     const mgl_range *rows = &region->ranges[0];
     const int shares = m->holdings[region->buffer].shares;
     *first = 0;
     *end = shares;
-    if (mgl_range_is_of_rows(rows) && rows->kind == m->holdings[region->buffer].kind &&
+    if (mgl_range_is_part_of_rows(rows) && rows->kind == m->holdings[region->buffer].kind &&
         shares % rows->hi == 0) {
         const int each = shares / (int)rows->hi;
         *first = (int)rows->lo * each;
@@ -159,8 +159,7 @@ static bool keep_number(mgl_meaning *m, const mgl_region *region, int64_t lo, in
         same = item->hi <= lo || item->lo >= hi || item->node == number;
     }
     if (!same)
-        return mgl_meaning_fail(
-            m, 704, "other tasks write its output by another number of shares of the rows");
+        return mgl_meaning_fail(m, 704, "other tasks divide the rows of its output in another way");
     if (!mgl_columns_set(&holding->numbers, lo, hi, number, lo))
         m->check->no_memory = true;
     return !m->check->no_memory;
@@ -177,7 +176,7 @@ bool mgl_meaning_put(mgl_meaning *m, const mgl_region *region, int64_t lo, int64
     int64_t old_lo;
     const bool held = first < end && mgl_columns_get(&columns[first], lo, hi, &old, &old_lo) &&
                       old == node && old_lo == node_lo;
-    if (mgl_range_is_of_rows(rows) && !keep_number(m, region, lo, hi, held))
+    if (mgl_range_is_part_of_rows(rows) && !keep_number(m, region, lo, hi, held))
         return false;
     for (int i = first; i < end && !m->check->no_memory; i++) {
         if (!mgl_check_spend(m->check, 1 + columns[i].count / 16))
@@ -694,8 +693,9 @@ static int common_shares(int a, int b)
     return a / x <= MOST_SHARES / b ? a / x * b : b;
 }
 
-/* Computes the number of row shares into which all writers of a buffer together divide it. If they
- * divide it in two ways, the first counts, and keep_number rejects the others. */
+/* Computes the number of row shares into which all writers of a buffer together divide it. If some
+ * writers have shares and others the unsplit or the split rows, the division of the first writer is
+ * used, and keep_number rejects the others. */
 static void count_shares(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
@@ -705,7 +705,7 @@ static void count_shares(mgl_meaning *m)
     }
     for (int t = 0; t < p->task_count && m->holdings; t++)
         for (int i = p->tasks[t].out.first; i < p->tasks[t].out.first + p->tasks[t].out.count; i++)
-            if (mgl_range_is_of_rows(&p->regions[i].ranges[0])) {
+            if (mgl_range_is_part_of_rows(&p->regions[i].ranges[0])) {
                 mgl_holding *h = &m->holdings[p->regions[i].buffer];
                 if (h->kind == MGL_RANGE_ROWS)
                     h->kind = p->regions[i].ranges[0].kind;
@@ -775,7 +775,7 @@ static void keep_cached(mgl_meaning *m)
         for (int h = 0; p->buffers[i].space == MGL_SPACE_KV && h < heads; h++, at++) {
             const mgl_owner *owner = owners ? &owners[h * MGL_ROWS_KINDS] : NULL;
             *at = (mgl_cached){.node = -1};
-            if (owner && owner->task) /* the owners of a head append the same value */
+            if (owner && owner->task) /* both owners of a head append the same value */
                 *at = (mgl_cached){owner->value.index, owner->value.lo};
         }
     }

@@ -28,9 +28,9 @@ typedef struct mgl_partial {
     mgl_node_value attention; /* of the tail split: the result */
 } mgl_partial;
 
-/* The unsplit or the split rows of one head of a cache buffer. */
+/* The rows of one kind (unsplit or split) of one head of a cache buffer. */
 typedef struct mgl_owner {
-    int task; /* the task that appends them, plus 1; 0: none */
+    int task; /* the task that appends these rows, plus 1; 0: none */
     mgl_node_value value;
     bool is_wanted;        /* a task that does not append relies on its content */
     mgl_node_value wanted; /* being this value */
@@ -41,12 +41,13 @@ typedef struct mgl_holding {
     mgl_columns *columns; /* (shares) act and io of rank 2 */
     int shares; /* number of shares into which the rows are divided. Share i of n of a task is a
                    run of shares / n of them. 1 if all tasks write whole rows */
-    mgl_range_kind kind;   /* how the rows are divided: MGL_RANGE_SHARE or MGL_RANGE_SPLIT;
-                              MGL_RANGE_ROWS: not at all */
+    mgl_range_kind kind;   /* how the rows are divided: MGL_RANGE_SHARE, MGL_RANGE_ROW_KIND, or
+                              MGL_RANGE_ROWS if all tasks write whole rows */
     mgl_columns numbers;   /* the number of row shares by which each column was written; stored
                               as `node` */
     mgl_partial *partials; /* (splits, heads) act of rank 4 */
-    mgl_owner *owners;     /* (kv_heads, MGL_ROWS_KINDS) kv */
+    mgl_owner *owners;     /* (kv_heads, MGL_ROWS_KINDS) kv; a task that appends all
+                              rows owns both kinds */
     int64_t *ends;         /* (columns of the buffer) of a part of squares: the end of the part's
                               columns of the node; NULL if none was stored */
 } mgl_holding;

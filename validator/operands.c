@@ -42,7 +42,7 @@ static const char *range_fault(char letter, const mgl_range *range, const mgl_ex
     case 'R':
         return range->kind == MGL_RANGE_ROWS && extent->symbol == MGL_ROWS ? NULL : "[:rows]";
     case 'V':
-        return (range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_SPLIT) &&
+        return (range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_ROW_KIND) &&
                        extent->symbol == MGL_ROWS
                    ? NULL
                    : "[:rows], [:rows unsplit] or [:rows split]";

@@ -256,22 +256,23 @@ static void check_part(const struct view *v, int part, int64_t heads)
               "the number of heads in a group", heads);
 }
 
-/* The rows of a range: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT; -1: all rows. */
+/* The kind of a range's rows: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT; -1: all rows. */
 static int64_t rows_of(const mgl_range *range)
 {
-    return mgl_range_is_split(range) ? range->lo : -1;
+    return mgl_range_has_row_kind(range) ? range->lo : -1;
 }
 
-/* Dimension `dimension` of `result` has all rows, or the split or unsplit rows of a program that
- * says which these are. The task appends the same rows, if it appends. */
+/* Checks the rows in dimension `dimension` of operand `result`: if they are the unsplit or the
+ * split rows, the program must have limits.unsplit. A task that appends (k_now and v_now are not
+ * MGL_NO_OPERAND, and are present) must append the same rows. */
 static void check_split_rows(const struct view *v, int result, int dimension, int k_now, int v_now)
 {
     const int64_t rows = rows_of(range(v, result, dimension));
     demand(v, rows < 0 || v->check->program->limits.unsplit > 0,
-           "split and unsplit rows need `unsplit` in the limits");
+           "unsplit and split rows need `unsplit` in the limits");
     if (k_now != MGL_NO_OPERAND && has(v, k_now))
         demand(v, rows_of(range(v, k_now, 2)) == rows && rows_of(range(v, v_now, 2)) == rows,
-               "its result and what it appends must be of the same rows");
+               "the result, k_now and v_now must have the same rows");
 }
 
 /* Relations that all ops of attention share. */
@@ -313,11 +314,11 @@ static void check_attend_rows(const struct view *v)
     const int q = MGL_OPERAND(attend_rows, q), y = MGL_OPERAND(attend_rows, y);
     const int k_now = MGL_OPERAND(attend_rows, k_now);
     check_attention(v);
-    demand(v, !has(v, k_now) || rows_of(range(v, k_now, 2)) < 0, "it appends all rows");
+    demand(v, !has(v, k_now) || rows_of(range(v, k_now, 2)) < 0, "k_now must have all rows");
     demand(v,
            !has(v, MGL_OPERAND(attend_rows, v_now)) ||
                rows_of(range(v, MGL_OPERAND(attend_rows, v_now), 2)) < 0,
-           "it appends all rows");
+           "v_now must have all rows");
     equal(v, "the width of y", columns(v, y), "the width of q", columns(v, q));
     demand(v, range(v, q, 0)->lo == range(v, y, 0)->lo && range(v, q, 0)->hi == range(v, y, 0)->hi,
            "q and y must be of the same share of the rows");
@@ -331,7 +332,7 @@ static void check_merge(const struct view *v)
     check_part(v, part, 0);
     check_split_rows(v, part, 1, MGL_NO_OPERAND, MGL_NO_OPERAND);
     demand(v, rows_of(range(v, part, 1)) == rows_of(range(v, y, 0)),
-           "part and y must be of the same rows");
+           "part and y must have the same rows");
     equal(v, "the width of y", columns(v, MGL_OPERAND(merge, y)),
           "heads in the slice of part x head_dim",
           mgl_range_length(range(v, MGL_OPERAND(merge, part), 2)) * v->model->head_dim);

@@ -139,9 +139,9 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
         char *at = to + n;
         size_t room = (size_t)(MGL_NAME_TEXT - n);
         const char *comma = d ? "," : "";
-        if (mgl_range_is_split(range)) {
+        if (mgl_range_has_row_kind(range)) {
             n += snprintf(at, room, "%s%s %s", comma,
-                          range->kind == MGL_RANGE_NOW ? "pos" : ":rows", mgl_rows_name(range));
+                          range->kind == MGL_RANGE_NOW ? "pos" : ":rows", mgl_row_kind_name(range));
             continue;
         }
         switch (range->kind) {
@@ -160,7 +160,7 @@ const char *mgl_check_region(const mgl_check *check, int region, char to[MGL_NAM
         case MGL_RANGE_SHARE:
             n += snprintf(at, room, "%s:rows %" PRId64 "/%" PRId64, comma, range->lo, range->hi);
             break;
-        case MGL_RANGE_SPLIT:
+        case MGL_RANGE_ROW_KIND:
             break;
         }
     }

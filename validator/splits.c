@@ -3,11 +3,11 @@
  * and MG706. meaning.c calls these functions for tasks of attention and merge, and for the function
  * `merge` in formulas, which is no node kind.
  *
- * Cache: each head of a cache has one owner, the only task that appends to it, or one for the
- * unsplit rows and one for the split rows, which append the same node. [:pos] of the head holds
- * what the owner appended in earlier epochs. Epochs are alike, so the head holds one node, the node
- * that the owner appends in this epoch. A task of attend_rows that does not append must read that
- * node.
+ * Cache: each head of a cache has one owner, the only task that appends to it; or it has two, one
+ * for the unsplit rows and one for the split rows, and both append the same node. [:pos] of the
+ * head holds what the owners appended in earlier epochs. Epochs are alike, so the head holds one
+ * node, the node that the owners append in this epoch. A task of attend_rows that does not append
+ * must read that node.
  *
  * Splits: a partial is the result of one split for one head. attend_past may run before the owner
  * of its cache, so each partial only records its queries and its cache. merge compares the partials
@@ -94,8 +94,8 @@ static mgl_owner *owners_of(mgl_meaning *m, const mgl_region *region)
     return &m->holdings[region->buffer].owners[region->ranges[1].lo * MGL_ROWS_KINDS];
 }
 
-/* Records that the task appends the value of operand `from` to the head of operand `to`, in all
- * rows or in some. */
+/* Records that the task appends the value of operand `from` to the head of operand `to`, for the
+ * rows of `to`: all, the unsplit or the split ones. */
 static bool own_cache(mgl_meaning *m, const char *from, const char *to)
 {
     const mgl_region *region = mgl_meaning_region(m, mgl_meaning_operand(m, to, strlen(to)));
@@ -106,17 +106,18 @@ static bool own_cache(mgl_meaning *m, const char *from, const char *to)
         return false;
     for (int kind = 0; kind < MGL_ROWS_KINDS; kind++) {
         mgl_owner *owner = &owners[kind];
-        const bool is_own = !mgl_range_is_split(now) || now->lo == kind;
+        const bool is_own = !mgl_range_has_row_kind(now) || now->lo == kind;
         if (is_own && owner->task) {
             char name[MGL_NAME_TEXT];
-            mgl_meaning_fail(m, 705, "another task appends to the same head of the same cache");
+            mgl_meaning_fail(
+                m, 705, "another task appends the same rows to the same head of the same cache");
             mgl_check_witness(m->check, "%s", mgl_check_task(m->check, owner->task - 1, name));
             return false;
         }
         if (!is_own && owner->task && !is_same_value(&owner->value, &value))
             return mgl_meaning_fail(m, 705,
-                                    "another task appends another value to the same head in other "
-                                    "rows");
+                                    "another task appends a different value for the other rows of "
+                                    "the same head");
         if (owner->is_wanted && !is_same_value(&value, &owner->wanted))
             return mgl_meaning_fail(
                 m, 705, "it appends another value than a task of attend_rows reads there");

@@ -27,7 +27,7 @@ enum { DEFAULT_TOKENS = 32, DEFAULT_EPOCHS = 4, MAX_EPOCHS = 1024 };
     X(int, context, "--context", "N", 1, MGL_MAX_CAPACITY, "a prompt of N arbitrary tokens")       \
     X(int, max_tokens, "--max-tokens", "N", 1, 1 << 20, "new tokens (32)")                         \
     X(int, capacity, "--capacity", "N", 1, MGL_MAX_CAPACITY,                                       \
-      "positions of the KV cache (as many as prompt and new tokens)")                              \
+      "positions of the KV cache (those of the prompt and the new tokens)")                        \
     X(int, epochs, "--epochs", "N", 1, MAX_EPOCHS,                                                 \
       "number of passes to record, the last ones (4)")                                             \
     X(text, device, "--device", "cuda[:N]", 0, 0, "GPU to use (cuda)")                             \
@@ -101,7 +101,7 @@ static mgl_status open_machine(traced *t, mgl_error *err)
     const int64_t capacity = t->options->capacity.given ? t->options->capacity.value : needed;
     if (capacity < needed)
         return mgl_fail(err, MGL_USAGE, "--capacity",
-                        "%lld is less than the %lld positions of the prompt and the new tokens",
+                        "%lld positions are too few; the prompt and the new tokens need %lld",
                         (long long)capacity, (long long)needed);
     mgl_lower_request request = {.dtype = t->options->dtype.value,
                                  .config = t->options->config.value,

@@ -128,7 +128,7 @@ bool mgl_call_has_row(const mgl_call *call, const mgl_region *region, int r)
 {
     for (int i = 0; i < MGL_MAX_RANK; i++) {
         const mgl_range *range = &region->ranges[i];
-        if (mgl_range_is_split(range) &&
+        if (mgl_range_has_row_kind(range) &&
             (range->lo == MGL_ROWS_UNSPLIT) != mgl_call_is_unsplit(call, r))
             return false;
     }
@@ -145,14 +145,14 @@ bool mgl_call_each_run(const mgl_call *call, const mgl_region *region, int rows,
         lines *= count_of(region, i, rows);
     for (int64_t line = 0; line < lines; line++) {
         int64_t offset = 0, rest = line;
-        bool is = true; /* the region has the line's row */
+        bool has_row = true; /* the region has the line's row */
         for (int i = last - 1; i >= 0; rest /= count_of(region, i, rows), i--) {
             const int64_t index = rest % count_of(region, i, rows);
             offset += index * mgl_buffer_stride(buffer, i);
-            if (region->ranges[i].kind == MGL_RANGE_SPLIT)
-                is = mgl_call_has_row(call, region, (int)index);
+            if (region->ranges[i].kind == MGL_RANGE_ROW_KIND)
+                has_row = mgl_call_has_row(call, region, (int)index);
         }
-        if (is && !each(at + offset * size, (size_t)(count_of(region, last, rows) * size)))
+        if (has_row && !each(at + offset * size, (size_t)(count_of(region, last, rows) * size)))
             return false;
     }
     return true;

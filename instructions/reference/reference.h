@@ -114,11 +114,12 @@ void mgl_call_load(const mgl_call *call, const mgl_region *region, int r, int64_
 void mgl_call_store(const mgl_call *call, const mgl_region *region, int r, int64_t column,
                     int64_t n, const float *from);
 
-/* Whether row r of the epoch is one of the unsplit rows. */
+/* Whether row r of the epoch is an unsplit row: its sequence has at most limits.unsplit positions
+ * from earlier epochs. */
 bool mgl_call_is_unsplit(const mgl_call *call, int r);
 
-/* Whether a region has row r of the epoch: not if that is a split row and the region is of unsplit
- * rows, or the other way round. */
+/* Whether a region has row r of the epoch. A region of unsplit rows has no split row, and a region
+ * of split rows has no unsplit row; shares of the rows are not considered. */
 bool mgl_call_has_row(const mgl_call *call, const mgl_region *region, int r);
 
 /* Calls `each` for every run of bytes of a region of `rows` rows, one run for each line of the last

@@ -17,7 +17,7 @@ struct making {
     const mgl_region **flagged; /* (flagged_count) input regions, sorted so that equal ones are
                                    adjacent */
     int flagged_count;
-    int rows;    /* MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT */
+    int rows;    /* the kind of the epoch's rows: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT */
     bool failed; /* memory ran out */
 };
 
@@ -125,7 +125,7 @@ static int by_region(const void *a, const void *b)
 static bool has_rows(const struct making *w, const mgl_region *region)
 {
     for (int d = 0; d < MGL_MAX_RANK; d++)
-        if (mgl_range_is_split(&region->ranges[d]) && region->ranges[d].lo != w->rows)
+        if (mgl_range_has_row_kind(&region->ranges[d]) && region->ranges[d].lo != w->rows)
             return false;
     return true;
 }

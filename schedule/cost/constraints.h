@@ -28,9 +28,9 @@ typedef struct mgl_constraints {
     size_t count, link_count, capacity, link_capacity;
 } mgl_constraints;
 
-/* Makes the constraints of a program in an epoch whose rows are all MGL_ROWS_UNSPLIT or all
- * MGL_ROWS_SPLIT. Waits with threshold 0 concern the previous epoch and make none. Release with
- * mgl_constraints_clear, also after a failure (MGL_NO_MEMORY). */
+/* Makes the constraints of a program in an epoch whose rows are all of the kind `rows`
+ * (MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT). Waits with threshold 0 concern the previous epoch and make
+ * none. Release with mgl_constraints_clear, also after a failure (MGL_NO_MEMORY). */
 mgl_status mgl_constraints_make(const mgl_program *program, int rows, mgl_constraints *out,
                                 mgl_error *err);
 void mgl_constraints_clear(mgl_constraints *constraints);

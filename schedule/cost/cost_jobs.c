@@ -48,12 +48,13 @@ int mgl_cost_rows(const mgl_program *list, const mgl_cost_epoch *epoch)
     return epoch->context <= list->limits.unsplit ? MGL_ROWS_UNSPLIT : MGL_ROWS_SPLIT;
 }
 
-/* Whether the task's result is of rows that the epoch does not have. */
+/* Whether the task does nothing in the epoch: its result has a kind of rows that the epoch does not
+ * have. */
 static bool is_left_out(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_region *result = mgl_task_result(s->program, task);
     for (int i = 0; i < 2; i++)
-        if (mgl_range_is_split(&result->ranges[i]) &&
+        if (mgl_range_has_row_kind(&result->ranges[i]) &&
             result->ranges[i].lo != mgl_cost_rows(s->program, s->epoch))
             return true;
     return false;
@@ -307,8 +308,9 @@ static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cos
 }
 
 /* Whether the queue has no task of the layer before the merge. Then it already polls for partial
- * results when they arrive. Before such a merge there are clears of the previous layer and tasks of
- * other rows, and before these another merge or the start of the queue. */
+ * results when they arrive. Before such a merge there are clears of the previous layer and
+ * attention that does nothing in the epoch, and before these another merge or the start of the
+ * queue. */
 static bool is_apart(const struct job_maker *s, const mgl_task *merge)
 {
     const mgl_program *program = s->program;

@@ -41,11 +41,11 @@ typedef struct mgl_cost_tape {
  * each task starts a new page. */
 bool mgl_cost_has_panels(const mgl_program *list);
 
-/* Fills the work of the jobs (list->task_count, zeroed), and tapes (queue_count). MGL_NO_MEMORY. */
-/* MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT: which rows the epoch has, whose sequences have equally many
- * positions. */
+/* The kind of the epoch's rows: MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT. All sequences of the epoch have
+ * equally many positions, so all rows are of one kind. */
 int mgl_cost_rows(const mgl_program *list, const mgl_cost_epoch *epoch);
 
+/* Fills the work of the jobs (list->task_count, zeroed), and tapes (queue_count). MGL_NO_MEMORY. */
 mgl_status mgl_cost_make_jobs(const mgl_program *list, const mgl_costs *costs,
                               const mgl_cost_epoch *epoch, mgl_cost_job *jobs, mgl_cost_tape *tapes,
                               mgl_error *err);

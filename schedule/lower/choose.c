@@ -35,8 +35,8 @@ enum {
     SPLIT_POSITIONS = 344, /* positions of all sequences for each split; a smaller split costs more
                               than it saves */
     MOST_AUTO_SPLITS = 32,
-    UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head and of all rows up to which one task
-                                      attends faster than splits and their merge */
+    UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head, over all rows of an epoch, up to which
+                                      one task is faster than splits and their merge */
     PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
     PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */
 };
@@ -236,8 +236,8 @@ static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl
         give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
 }
 
-/* Places the attention of unsplit rows as place_attention does: a queue for each kv head, if
- * possible without other work. */
+/* Places the attention of unsplit rows as place_attention places attention that is not split: one
+ * queue for each kv head, if possible without other work. */
 static void place_unsplit(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     mgl_choices whole = *out;
@@ -405,8 +405,10 @@ static int choose_share(const mgl_geometry *m, const mgl_schedule_config *config
     return choices->merges_in_o && held > 0 ? held : 0;
 }
 
-/* Positions of a sequence up to which its attention is not split: one queue reads those of all rows
- * of an epoch, one row after the other. */
+/* Positions of a sequence up to which its attention is not split; 0: the program has no unsplit
+ * rows. A queue reads the keys and values of a kv head for all rows of an epoch, row after row, so
+ * the limit is divided by the number of rows. If the knob is open, only a GPU with flags has
+ * unsplit rows. */
 static int choose_unsplit(const mgl_geometry *m, const mgl_target *target,
                           const mgl_lower_options *options, const mgl_schedule_config *config,
                           const mgl_choices *choices)

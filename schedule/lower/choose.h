@@ -22,8 +22,9 @@ typedef struct mgl_choices {
                                them */
     int splits;             /* splits of attention */
     int share;              /* positions for each further split in use; 0: all splits are used */
-    int unsplit;            /* positions of a sequence up to which attention is not split; 0: it
-                               always is. The tasks of unsplit rows are on queues `unsplit_at` */
+    int unsplit;            /* positions of a sequence up to which its attention is not split; 0:
+                               the program has no unsplit rows. Their attention is on queues
+                               `unsplit_at` */
     bool merges_in_o;       /* o merges the splits, */
     int merged_heads;       /* or merge tasks of this many heads each, on queues `merge` */
     struct {

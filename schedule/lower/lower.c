@@ -8,7 +8,9 @@
  * queues (choose.c): queue i of n gets groups [G i / n, G (i + 1) / n). A queue without a share has
  * no task for the step. At the epoch edge `enter` waits for the sample of the previous epoch
  * (threshold 0). With gamma_scaled values, attention of the second list has a task for each share
- * of the rows. Inside an epoch there are two kinds of edges.
+ * of the rows. If choices.unsplit is more than 0, splits and merges have the split rows only, and
+ * each layer has one task of attend for each kv head, with the unsplit rows. This task writes the
+ * result of a merge, and o waits for both. Inside an epoch there are two kinds of edges.
  *
  * Counters: each step joins on the previous step, with one counter for each (layer, step), waited
  * for at its full count. x, qkv, att and h exist once and are rewritten in each layer. Each task
@@ -18,7 +20,8 @@
  * Flags: each layer has its own exchange buffers in two sets, whose words encode whether they were
  * written. The residual r is plain f32; each queue accesses only its own columns, in embed, o and
  * down. After qkv a queue clears the words that it wrote in the previous layer, in the set of the
- * next epoch; the words of the last layer are cleared after that layer. Two sets suffice: a set is
+ * next epoch; the words of the last layer are cleared after that layer. The queue of a merge of
+ * split rows clears the words of all rows (mgl_region_to_clear). Two sets suffice: a set is
  * cleared in the epoch between its uses, all tasks of an epoch finish before its sample, and the
  * next epoch starts after that. Therefore sample waits for every queue: for its head, or else for
  * its last task (`done`). The clear comes after qkv because its controller work delays the
@@ -260,20 +263,22 @@ static void emit_qkv(mgl_lowering *w, int queue, int layer)
     signal_to(w, l->qkv_done);
 }
 
-enum { UNSPLIT = -1 }; /* a split number: the attention of unsplit rows */
+enum { UNSPLIT = -1 }; /* in place of the number of a split: the attention of unsplit rows */
 
-/* The rows of a kind; all rows if the program does not divide them. */
+/* A range with the rows of kind `rows`; with all rows if the program has no kinds of rows. `kind`:
+ * MGL_RANGE_ROW_KIND for [:rows], or MGL_RANGE_NOW for [pos]. */
 static mgl_range rows_of(const mgl_lowering *w, mgl_range_kind kind, int rows)
 {
-    const mgl_range all = {kind == MGL_RANGE_SPLIT ? MGL_RANGE_ROWS : kind, 0, 0};
+    const mgl_range all = {kind == MGL_RANGE_ROW_KIND ? MGL_RANGE_ROWS : kind, 0, 0};
     return w->choices.unsplit > 0 ? (mgl_range){kind, rows, MGL_ROWS_KINDS} : all;
 }
 
-/* Partial results of heads [lo, hi), of the rows that are split. */
+/* Partial results of all splits, for heads [lo, hi) and the split rows; for all rows if the program
+ * has no kinds of rows. */
 static mgl_region partials(const mgl_lowering *w, int buffer, int64_t lo, int64_t hi)
 {
     mgl_region part = whole(w, buffer);
-    part.ranges[1] = rows_of(w, MGL_RANGE_SPLIT, MGL_ROWS_SPLIT);
+    part.ranges[1] = rows_of(w, MGL_RANGE_ROW_KIND, MGL_ROWS_SPLIT);
     part.ranges[2] = fixed(lo, hi);
     return part;
 }
@@ -302,7 +307,7 @@ static void emit_attend_task(mgl_lowering *w, int layer, int head, int split)
     in_extra(w, last ? l->k_g : -1);
     if (whole_head) {
         mgl_region y = columns(w, l->act.att, q, q + group * d);
-        y.ranges[0] = rows_of(w, MGL_RANGE_SPLIT, rows);
+        y.ranges[0] = rows_of(w, MGL_RANGE_ROW_KIND, rows);
         out(w, y);
     } else {
         mgl_region part =
@@ -382,7 +387,7 @@ static bool has_task(const mgl_lowering *w, int queue, int64_t index, int64_t co
     return queue == first + (int)(index * n / count);
 }
 
-/* Whether the queue attends with the unsplit rows to a kv head. */
+/* Whether the queue has the attention of the unsplit rows over kv head `head`. */
 static bool has_unsplit(const mgl_lowering *w, int queue, int64_t head)
 {
     const int heads = w->program->geometry.kv_heads;
@@ -428,7 +433,7 @@ static void emit_merge(mgl_lowering *w, int queue, int layer)
         if (!has_merge(w, queue, i))
             continue;
         mgl_region y = columns(w, l->act.att, first * m->head_dim, end * m->head_dim);
-        y.ranges[0] = rows_of(w, MGL_RANGE_SPLIT, MGL_ROWS_SPLIT);
+        y.ranges[0] = rows_of(w, MGL_RANGE_ROW_KIND, MGL_ROWS_SPLIT);
         task(w, MGL_OP_MERGE);
         in(w, partials(w, l->act.part, first, end));
         out(w, y);

@@ -4,8 +4,9 @@
  * tasks of a kv head take their operands from the old task that appends to its cache (the last
  * split). They are distributed over queues as in lowering. With two or more splits, merges run
  * between attention and o, and signal the counters that o waits for. New merges go to the queues of
- * the old merges if these queues have no split attention, or else to the queues of attention. Tasks
- * that attend with the unsplit rows stay as they are while the other rows are split.
+ * the old merges if these queues have no split attention, or else to the queues of attention. With
+ * two or more splits, the attention of unsplit rows is unchanged; with one split it is removed, and
+ * the new tasks have all rows.
  */
 #include "schedule/moves/edit.h"
 
@@ -21,7 +22,7 @@ struct attention {
     int heads[MOST_HEADS];    /* (kv_heads) the task that appends to the cache */
     int head_count;
     int was;                 /* splits before the move */
-    bool unsplit;            /* other tasks attend with the unsplit rows */
+    bool unsplit;            /* the layer has tasks of attend for the unsplit rows */
     mgl_region y;            /* a region of the result, of all rows; the regions of heads differ in
                                 their columns */
     int part;                /* buffer of partial results; -1: none */
@@ -38,10 +39,10 @@ static bool is_tail(const mgl_edit *e, int task)
 static bool is_unsplit(const mgl_edit *e, int task)
 {
     return e->p->tasks[task].op == MGL_OP_ATTEND &&
-           mgl_range_is_split(&mgl_edit_out(e, task, 0)->ranges[0]);
+           mgl_range_has_row_kind(&mgl_edit_out(e, task, 0)->ranges[0]);
 }
 
-/* Takes the tasks of unsplit rows off the list. */
+/* Removes the attention of unsplit rows from the collected tasks, and sets a->unsplit. */
 static void find_unsplit(mgl_edit *e, mgl_edit_tasks *attends, struct attention *a)
 {
     size_t count = 0;
@@ -198,10 +199,11 @@ static mgl_status find_buffer(mgl_edit *e, struct attention *a)
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
 
-/* The rows of the layer's splits and merges. */
+/* The rows of the layer's splits and merges: the split rows if other tasks have the unsplit rows,
+ * else all rows. */
 static mgl_range split_rows(const struct attention *a)
 {
-    return a->unsplit ? (mgl_range){MGL_RANGE_SPLIT, MGL_ROWS_SPLIT, MGL_ROWS_KINDS}
+    return a->unsplit ? (mgl_range){MGL_RANGE_ROW_KIND, MGL_ROWS_SPLIT, MGL_ROWS_KINDS}
                       : (mgl_range){MGL_RANGE_ROWS, 0, 0};
 }
 
@@ -302,8 +304,8 @@ static mgl_status make_tasks(mgl_edit *e, const struct attention *a)
     return status;
 }
 
-/* Removes the layer's tasks of the step from their queues, but for those of unsplit rows if these
- * stay. */
+/* Removes the layer's tasks of the step from their queues. If the new attention has splits, the
+ * attention of unsplit rows stays. */
 static void take_off(mgl_edit *e, const struct attention *a, int step)
 {
     for (int q = 0; q < e->p->queue_count; q++)

@@ -260,7 +260,7 @@ static bool read_part_of_rows(parser *p, mgl_range *out)
 {
     if (mgl_scan_at_line_end(p->scan)) /* the text may end here */
         return true;
-    if (take_split(p, MGL_RANGE_SPLIT, out))
+    if (take_split(p, MGL_RANGE_ROW_KIND, out))
         return true;
     const char *from = p->scan->at;
     if (*from < '0' || *from > '9')

@@ -197,13 +197,13 @@ static void put_range(const mgl_range *range, mgl_text *out)
     static const char *const symbols[] = {[MGL_RANGE_ROWS] = ":rows",
                                           [MGL_RANGE_PAST] = ":pos",
                                           [MGL_RANGE_NOW] = "pos",
-                                          [MGL_RANGE_SPLIT] = ":rows"};
+                                          [MGL_RANGE_ROW_KIND] = ":rows"};
     if (!mgl_range_has_numbers(range)) {
         mgl_text_put(out, symbols[range->kind]);
         return;
     }
-    if (mgl_range_is_split(range)) {
-        mgl_text_format(out, "%s %s", symbols[range->kind], mgl_rows_name(range));
+    if (mgl_range_has_row_kind(range)) {
+        mgl_text_format(out, "%s %s", symbols[range->kind], mgl_row_kind_name(range));
         return;
     }
     const bool share = range->kind == MGL_RANGE_SHARE;

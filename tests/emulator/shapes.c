@@ -237,8 +237,8 @@ const emulator_shape emulator_shapes[EMULATOR_SHAPES] = {
       .stage_bytes = 1024,
       .page_bytes = 8192,
       .ring_pages = 3}},
-    /* positions up to which attention is not split: one row and several, with flags and with
-     * counters, in f32 and in 16 bits */
+    /* unsplit rows: one row and several rows, with flags and with counters, in f32 and in 16 bits
+     */
     {CASE_QUICK,
      &even_model,
      {.dtype = MGL_BF16,

@@ -142,7 +142,7 @@ static void check_regions(const mgl_program *p)
         for (int d = 0; d < buffer->rank; d++) {
             const mgl_range *range = &region->ranges[d];
             const bool rows = range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_SHARE ||
-                              range->kind == MGL_RANGE_SPLIT;
+                              range->kind == MGL_RANGE_ROW_KIND;
             mgl_symbol symbol = rows ? MGL_ROWS : MGL_CAPACITY;
             bool inside = range->kind != MGL_RANGE_FIXED
                               ? buffer->extents[d].symbol == symbol
@@ -214,7 +214,7 @@ static void bounds_of(const mgl_program *p, const mgl_region *region, int dim, i
                       int64_t *hi)
 {
     const mgl_range *range = &region->ranges[dim];
-    bool rows = range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_SPLIT;
+    bool rows = range->kind == MGL_RANGE_ROWS || range->kind == MGL_RANGE_ROW_KIND;
     *lo = rows ? 0 : range->lo;
     *hi = rows ? p->buffers[region->buffer].extents[dim].count : range->hi;
 }
@@ -243,11 +243,12 @@ static int64_t elements_of(const mgl_buffer *b)
     return n;
 }
 
-/* Whether the region is of the unsplit rows. The words of the split rows are all written and
- * cleared too (MG604 and MG705 of the validator, which every program passes). */
+/* Whether the region has only the unsplit rows. check_words does not count such regions, because
+ * the regions of the split rows have the same words. The validator proves that the words of both
+ * are written and cleared. */
 static bool is_unsplit(const mgl_region *region)
 {
-    return region->ranges[0].kind == MGL_RANGE_SPLIT && region->ranges[0].lo == MGL_ROWS_UNSPLIT;
+    return region->ranges[0].kind == MGL_RANGE_ROW_KIND && region->ranges[0].lo == MGL_ROWS_UNSPLIT;
 }
 
 /* One task writes each element of a flagged buffer, and one task clears it. */

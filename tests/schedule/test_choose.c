@@ -83,7 +83,8 @@ struct merging {
     bool beside;
 };
 
-/* Tasks of unsplit rows are left out where there are merges. */
+/* Whether the task is one of a layer's other tasks. In programs with merges, tasks of attend have
+ * the unsplit rows, and do not count. */
 static bool is_of_layer(const mgl_program *p, int task)
 {
     const mgl_op op = p->tasks[task].op;

@@ -361,7 +361,7 @@ START_TEST(dealing_is_that_of_lowering)
     graph = graph_of(&three);
     mgl_schedule_config_default(&config);
     config.splits = 2;
-    config.unsplit = 1; /* its tasks get other queues */
+    config.unsplit = 1; /* no unsplit rows: lowering places their attention elsewhere */
     config.exchange = flags ? 2 : 1;
     for (int i = 0; i < MGL_STEP_COUNT; i++)
         config.queues[i].count = 7;

@@ -117,7 +117,7 @@ enum { MOVES = sizeof moves / sizeof *moves };
 static void edit_range(int i, int d)
 {
     const mgl_range *range = &original->regions[i].ranges[d];
-    for (int kind = 0; kind <= MGL_RANGE_SPLIT; kind++)
+    for (int kind = 0; kind <= MGL_RANGE_ROW_KIND; kind++)
         EDIT(regions[i].ranges[d].kind, (mgl_range_kind)kind, "kind of region", i);
     for (int m = 0; m < MOVES; m++) {
         EDIT(regions[i].ranges[d].lo, range->lo + moves[m], "lo of region", i);

@@ -1,7 +1,7 @@
 /*
- * Tests of programs whose rows are divided into unsplit and split rows: lowered programs are
- * accepted, with counters and with flags; a text that is changed in one place is rejected with the
- * code of what is wrong; and no piece can be left out.
+ * Tests of programs with unsplit and split rows: lowered programs are accepted, with counters and
+ * with flags; a program without one task of attention or merge, or with such a task twice, is
+ * rejected; a text that is changed in one place is rejected with the expected code.
  */
 #include "support.h"
 
@@ -43,7 +43,7 @@ START_TEST(lowered_programs_are_accepted)
 }
 END_TEST
 
-/* Tasks of attention and merges, left out or doubled. */
+/* Removes or doubles each task of attention or merge. */
 START_TEST(every_piece_is_needed)
 {
     mgl_graph *graph = make_graph(&geometry, false, MGL_BF16);
@@ -66,7 +66,7 @@ START_TEST(every_piece_is_needed)
 }
 END_TEST
 
-/* The first occurrence of `from` behind `line` is replaced by `to`. */
+/* `to` replaces the first occurrence of `from` after the first occurrence of `line`. */
 static const struct {
     int exchange;
     const char *line, *from, *to;
@@ -101,7 +101,7 @@ static char *replace(const char *text, const char *line, const char *from, const
     return out;
 }
 
-START_TEST(a_wrong_division_is_told)
+START_TEST(a_wrong_division_is_reported)
 {
     char codes[64];
     mgl_graph *graph = make_graph(&geometry, false, MGL_BF16);
@@ -130,7 +130,7 @@ int main(void)
     TCase *cases = tcase_create("unsplit");
     tcase_add_loop_test(cases, lowered_programs_are_accepted, 0, 2);
     tcase_add_loop_test(cases, every_piece_is_needed, 0, 2);
-    tcase_add_loop_test(cases, a_wrong_division_is_told, 0, sizeof edits / sizeof *edits);
+    tcase_add_loop_test(cases, a_wrong_division_is_reported, 0, sizeof edits / sizeof *edits);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }

@@ -139,8 +139,8 @@ void change_threshold(schedule_text *t, uint64_t *random)
                ITEM_BYTES - (size_t)(numbers[0] - item));
 }
 
-/* Changes which rows a region has: split or unsplit ones, the number of a share, the number of
- * shares, or all rows. `any`: also of a region that has all rows. */
+/* Changes the rows of a region to all rows, the unsplit or the split rows, or a share i/n. Returns
+ * false if the region has no rows, or if it has all rows and `any` is false. */
 static bool change_part_of_rows(char *item, bool any, uint64_t *random)
 {
     static const char *const parts[] = {"", " split", " unsplit"};
@@ -164,7 +164,7 @@ void change_rows_of(schedule_text *t, uint64_t *random)
     change_part_of_rows(draw_item(t, random, false), damage_draw(random, 2) == 0, random);
 }
 
-/* Changes one number of a region a little, or both ends of a range; or which rows it has. */
+/* Changes one number of a region a little, or both ends of a range; or the rows of the region. */
 void change_range(schedule_text *t, uint64_t *random)
 {
     static const int deltas[] = {-16, -8, -4, -1, 1, 4, 8, 16};

@@ -62,8 +62,8 @@ static void draw_exec(device_options *o, uint64_t random)
     o->stage_bytes = DRAW_OF(stages);
 }
 
-/* Splits merged by tasks, with unsplit rows or without, or by o; all of them or a number that
- * depends on the position. */
+/* Draws who merges the splits: tasks of merge, with or without unsplit rows, or o. Either all
+ * splits are used, or a number that depends on the positions. */
 static void draw_merge(device_options *o, uint64_t random)
 {
     static const int shares[] = {0, 1, 3, 8}, unsplits[] = {0, 3, 6, 9};

@@ -47,7 +47,7 @@ typedef struct fixture_options {
     int gamma_scaled; /* 0: chosen by lowering; MGL_GAMMA_... */
     int merge;        /* likewise; MGL_MERGE_... */
     int share;        /* likewise; positions */
-    int unsplit;      /* likewise */
+    int unsplit;      /* likewise; positions, 1: no unsplit rows */
     bool penalties;
 } fixture_options;
 

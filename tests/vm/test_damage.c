@@ -55,7 +55,7 @@ static const mgl_geometry two_heads = {32, 1, 2, 2, 16, 24, 41, 1e-5f};
                     .exchange = MGL_EXCHANGE_##edges},                                             \
         .prompt = 5                                                                                \
     }
-/* The attention of unsplit rows beside splits: both kinds of rows are in some epochs. */
+/* Unsplit and split rows: some epochs have rows of both kinds. */
 #define UNSPLIT(shape, queues, split, type, edges)                                                 \
     {                                                                                              \
         .model = shape, .target = "cpu:" queues,                                                   \

@@ -1,7 +1,7 @@
 /*
- * Tests of rows whose attention is not split, beside rows whose attention is: sequences with few
- * positions have the bits of a program without splits, longer ones differ by rounding only, and no
- * order of the queues goes wrong.
+ * Tests of programs with unsplit and split rows. With few positions, the logits have the bits of a
+ * program without splits; with more positions they differ by rounding only. Random interleavings of
+ * the queues give no race and no wrong result.
  */
 #include "fixture.h"
 
@@ -68,9 +68,9 @@ START_TEST(few_positions_have_the_bits_of_no_splits)
 }
 END_TEST
 
-/* Two sequences, of which one has more positions than unsplit rows have: both kinds of rows are in
- * some epochs. */
-START_TEST(no_order_of_queues_goes_wrong)
+/* Two sequences: the first soon has more than `unsplit` positions, so some epochs have both kinds
+ * of rows. */
+START_TEST(no_order_of_queues_fails)
 {
     mgl_error err;
     mgl_explore_report report;
@@ -100,6 +100,6 @@ int main(void)
 {
     TCase *tests = tcase_create("unsplit");
     tcase_add_loop_test(tests, few_positions_have_the_bits_of_no_splits, 0, CASES);
-    tcase_add_loop_test(tests, no_order_of_queues_goes_wrong, 0, 2);
+    tcase_add_loop_test(tests, no_order_of_queues_fails, 0, 2);
     return fixture_main("unsplit", tests);
 }

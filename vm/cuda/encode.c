@@ -157,12 +157,13 @@ static void align(struct encoder *e)
     append(e, (16 - e->length % 16) % 16);
 }
 
-/* The start of a range, the number of a share, or which rows a range has. */
+/* first0 or first1 of an operand: the start of a fixed range, the number of a share, or the rows of
+ * a range of rows (MGL_KV_...). */
 static int first_of(const mgl_range *range)
 {
     _Static_assert(MGL_KV_UNSPLIT == MGL_ROWS_UNSPLIT + 1 && MGL_KV_SPLIT == MGL_ROWS_SPLIT + 1,
-                   "0 means all rows");
-    if (mgl_range_is_split(range))
+                   "MGL_KV_ALL is 0, and the kinds of rows follow");
+    if (mgl_range_has_row_kind(range))
         return (int)range->lo + 1;
     return mgl_range_has_numbers(range) ? (int)range->lo : 0;
 }

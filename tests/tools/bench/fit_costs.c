@@ -139,7 +139,7 @@ static void add_row(const mgl_json *json, const cJSON *row)
                           .measured = get_number(json, row, "us_median"),
                           .layers = config.geometry.layers};
     mgl_schedule_config given = knobs_of(json, knobs);
-    double unsplit = 0; /* rows without it are older: their attention is always split */
+    double unsplit = 0; /* older results lack this key: their programs have no unsplit rows */
     if (mgl_json_get_double(json, row, "unsplit", false, &unsplit, &err))
         stop(&err);
     given.unsplit = unsplit > 0 ? (int)unsplit : 1;

@@ -23,7 +23,7 @@ typedef struct device_options {
     int exchange;           /* MGL_EXCHANGE_... */
     int exchange_precision; /* 0: the default */
     int merge, share;
-    int unsplit; /* positions; 0: attention is always split */
+    int unsplit; /* positions; 0: no unsplit rows */
     bool penalties;
     int page_bytes, ring_pages, warps, stage_bytes;
     int flight_bytes, pending_bytes, prefetch_bytes;

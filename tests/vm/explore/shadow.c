@@ -44,8 +44,8 @@ struct plane {
     int64_t size;                /* cells per set */
     int origin;                  /* NEVER or HOST */
     bool persists;               /* values of earlier epochs are valid */
-    int rows;                    /* the dimension of rows if tasks access some of them, and each row
-                                    is a cell; -1: all tasks access all rows */
+    int rows;                    /* the dimension of the rows if a task accesses only some of them:
+                                    each row is then a cell; -1: all tasks access all rows */
 };
 
 /* Cells of a region in each dimension. Positions come from the row table instead. */
@@ -80,13 +80,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a task accesses some of the indices of a dimension: a share of the rows, or the split or
- * the unsplit rows. */
+/* Whether dimension `dim` is that of the rows, and a task accesses only some rows: a share, or the
+ * unsplit or the split rows. */
 static bool has_some_rows(const mgl_program *p, int buffer, int dim)
 {
     for (int i = 0; i < p->region_count; i++) {
         const mgl_range_kind kind = p->regions[i].ranges[dim].kind;
-        if (p->regions[i].buffer == buffer && (kind == MGL_RANGE_SHARE || kind == MGL_RANGE_SPLIT))
+        if (p->regions[i].buffer == buffer &&
+            (kind == MGL_RANGE_SHARE || kind == MGL_RANGE_ROW_KIND))
             return true;
     }
     return false;
@@ -417,8 +418,9 @@ static bool touch_span(mgl_shadow *shadow, int q, const struct plane *plane, int
     return true;
 }
 
-/* Whether a range is of the kind of row r, if it is of the split or the unsplit rows: of those
- * whose sequence has more than limits.unsplit positions from earlier epochs, or of the others. */
+/* Whether a range has rows of the kind of row r. Row r is a split row if its sequence has more than
+ * limits.unsplit positions from earlier epochs, else an unsplit row. A range of all rows has both
+ * kinds. */
 static bool has_kind(const mgl_shadow *shadow, int q, const mgl_range *range, int r)
 {
     const int32_t *table = shadow->machine->queues[q].rows.table;
@@ -464,7 +466,7 @@ static bool covers(const mgl_shadow *shadow, int q, const mgl_range *range, int 
     const int rows = shadow->machine->queues[q].rows.rows;
     if (range->kind == MGL_RANGE_SHARE)
         return r >= rows * range->lo / range->hi && r < rows * (range->lo + 1) / range->hi;
-    return range->kind != MGL_RANGE_SPLIT || has_kind(shadow, q, range, r);
+    return range->kind != MGL_RANGE_ROW_KIND || has_kind(shadow, q, range, r);
 }
 
 static bool touch_region(mgl_shadow *shadow, int q, int index, enum access access,

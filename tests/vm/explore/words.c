@@ -172,8 +172,8 @@ static struct runs runs_of(const mgl_words *words, int q, const mgl_region *regi
     return runs;
 }
 
-/* Whether run i is of a row that the region has. Row r is one of the split rows if its sequence has
- * more than limits.unsplit positions from earlier epochs. */
+/* Whether the region has the row of run i. Row r is a split row if its sequence has more than
+ * limits.unsplit positions from earlier epochs, else an unsplit row. */
 static bool has_run(const mgl_words *words, int q, const mgl_region *region,
                     const struct runs *runs, int64_t i)
 {
@@ -183,7 +183,7 @@ static bool has_run(const mgl_words *words, int q, const mgl_region *region,
         const mgl_range *range = &region->ranges[dim];
         const int index = (int)(i % runs->counts[dim]);
         i /= runs->counts[dim];
-        if (range->kind != MGL_RANGE_SPLIT)
+        if (range->kind != MGL_RANGE_ROW_KIND)
             continue;
         const int first = mgl_step_first_row(table, index);
         const int earlier = table[first * MGL_TABLE_WORDS + MGL_TABLE_POSITION];

@@ -37,7 +37,8 @@ enum {
  * (mgl_product_is_parted). */
 #define MGL_CUDA_INPUT(width, low) ((width)*2 + ((low) ? 1 : 0))
 
-/* The rows of a range: all of them, the unsplit or the split ones. */
+/* The rows of a range: all of them, the unsplit or the split ones. A kind of rows of program.h
+ * (MGL_ROWS_...) is one less. */
 enum { MGL_KV_ALL, MGL_KV_UNSPLIT, MGL_KV_SPLIT };
 
 /* A region, resolved: address of its first element, strides in elements. Ranges that are symbols
@@ -51,8 +52,9 @@ typedef struct mgl_device_operand {
     int first0, extent0;          /* dimension 0: the range's start, the buffer's extent
                                      (splits); of a share of the rows: the number of the share
                                      and the number of shares */
-    int first1;                   /* dimension 1: the range's start (vocabulary). Of rows that are
-                                     split or unsplit, first0 and first1 are MGL_KV_... */
+    int first1;                   /* dimension 1: the range's start (vocabulary). If a dimension is
+                                     that of the rows, first0 or first1 is MGL_KV_..., except for
+                                     shares */
     unsigned char dtype;          /* mgl_dtype */
     unsigned char flag;           /* a flag region */
     unsigned char sets;           /* epoch e uses set e mod sets */
@@ -134,7 +136,7 @@ typedef struct mgl_device_kv {
     unsigned long long keys, values; /* of its kv head, at position 0 */
     unsigned stop;                   /* the block of the tape before which the attention comes */
     unsigned split, splits;          /* its share of the earlier positions */
-    unsigned rows;                   /* with which rows it attends: MGL_KV_... */
+    unsigned rows;                   /* the rows that it attends with: MGL_KV_... */
 } mgl_device_kv;
 
 /* A product with panels, for the loader (MGL_PANELS); or an attention of rows, which uses KV

@@ -318,7 +318,7 @@ struct attention {
     int split, splits; /* the share of the earlier positions */
     bool now;          /* the op also attends to this epoch's rows and appends them */
     int part;          /* operand number of the output if that is the split's partial; else 0 */
-    int rows;          /* with which rows the op attends: MGL_KV_... */
+    int rows;          /* the rows that the op attends with: MGL_KV_... */
 };
 
 /* An instruction slot: the task as the controller announces it. */
@@ -404,8 +404,9 @@ struct shared {
     /* for the loader: the earlier positions of the current or the next attention of one row */
     volatile u64 kv_keys, kv_values; /* addresses of the keys and of the values */
     volatile u32 kv_bytes;           /* bytes of each */
-    u32 rows_kinds;                  /* bit MGL_KV_UNSPLIT or MGL_KV_SPLIT is set if the epoch has
-                                        such rows; bit MGL_KV_ALL is set */
+    u32 row_kinds;                   /* of the epoch, if MGL_UNSPLIT > 0: bit MGL_KV_UNSPLIT or
+                                        MGL_KV_SPLIT is set if the epoch has such rows; bit
+                                        MGL_KV_ALL is always set */
     volatile u32 kv_stretch;         /* bytes of each that the warps read at a time */
     volatile u32 kv_shift;  /* KV_RING: pages that attention inserts before the rest of the tape */
     volatile u32 entered;   /* KV_RING: epochs so far */

@@ -145,7 +145,7 @@ static __device__ __forceinline__ void trace_settle(const machine &m, bool alone
         write_event(m, own().seen[alone ? 2 : (count - 1) & 1]);
 }
 
-/* The controller leaves out a task. */
+/* Records a task that the controller leaves out, with equal times of begin, go and end. */
 static __device__ __forceinline__ void trace_left_out(const machine &m)
 {
     mgl_device_event seen = {};

@@ -1,7 +1,7 @@
 /*
  * Choice of the kernel variant of attention, for attend, attend_tail and attend_past: a task
- * attends with its rows over one kv head. The consumers call consume_attention; the controller has
- * filled own().att.
+ * attends with its rows over one kv head. Its rows are all rows of the epoch, or the unsplit or the
+ * split rows. The consumers call consume_attention; the controller has filled own().att.
  *
  * Row r of a sequence with n earlier positions attends to [lo, hi), its split's share of them. In a
  * task that appends it also attends to [n, position(r)]. This epoch's keys and values are used as
@@ -120,7 +120,8 @@ static __device__ __forceinline__ bool has_kv_rounds(const machine &m, int varia
            (ONLY_KV_ROUNDS || (variant != VARIANT_GENERAL && is_plain(m)));
 }
 
-/* The consumers' part of attention. The paths for one row wait for `start` themselves. */
+/* The consumers' part of attention. The paths for one row wait for `start` themselves. If the epoch
+ * has no rows of the task's kind, there is nothing to do. */
 static __device__ __forceinline__ void consume_attention(machine &m)
 {
     if (HAS_RING)

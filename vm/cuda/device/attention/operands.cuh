@@ -1,6 +1,7 @@
 /*
  * The operands of an attention task: own().att, which the controller fills, the scale of a head's
- * RMSNorm, and the positions that a row attends to. All attention variants use this file.
+ * RMSNorm, the rows that the task attends with (unsplit and split rows), and the positions that a
+ * row attends to. All attention variants use this file.
  */
 #ifndef MGL_DEVICE_ATTENTION_OPERANDS_CUH
 #define MGL_DEVICE_ATTENTION_OPERANDS_CUH
@@ -9,7 +10,7 @@
 
 enum {
     HEAD_DIM = MGL_HEAD_DIM,
-    MIXED = MGL_UNSPLIT > 0 && MGL_ROWS > 1 /* an epoch may have split and unsplit rows */
+    MIXED = MGL_UNSPLIT > 0 && MGL_ROWS > 1 /* an epoch may have both unsplit and split rows */
 };
 
 /* The weights of the RMSNorms of q and of k (head_dim), if the program has them (MGL_QK_NORM). */
@@ -52,21 +53,21 @@ static __device__ __forceinline__ attention &prepare_attention(const machine &m,
     return a;
 }
 
-/* Positions that the row's sequence has from earlier epochs. */
+/* Positions that the sequence of row r has from earlier epochs. */
 static __device__ __forceinline__ int earlier_positions(int r)
 {
     const int first_row = mgl_step_first_row(own().table, r);
     return own().table[first_row * MGL_TABLE_WORDS + MGL_TABLE_POSITION];
 }
 
-/* MGL_KV_UNSPLIT or MGL_KV_SPLIT. */
+/* The kind of row r: MGL_KV_UNSPLIT or MGL_KV_SPLIT. */
 static __device__ __forceinline__ int kind_of_row(int r)
 {
     return earlier_positions(r) <= MGL_UNSPLIT ? MGL_KV_UNSPLIT : MGL_KV_SPLIT;
 }
 
-/* own().rows_kinds of the epoch. Called by a warp, which has at least as many lanes as an epoch
- * with divided rows has rows; in longer epochs, both kinds count as present. */
+/* The value of own().row_kinds for the epoch; all lanes of a warp call this. A lane looks at one
+ * row. If the epoch has more rows than a warp has lanes, both kinds count as present. */
 static __device__ __forceinline__ u32 kinds_of_rows(const machine &m)
 {
     const bool is_long = rows_of(m) > 32;
@@ -78,13 +79,14 @@ static __device__ __forceinline__ u32 kinds_of_rows(const machine &m)
     return kinds;
 }
 
-/* Whether the epoch has rows of a kind. */
+/* Whether the epoch has rows of the kind (MGL_KV_...). */
 static __device__ __forceinline__ bool has_rows_of(int kind)
 {
-    return MGL_UNSPLIT == 0 || (own().rows_kinds >> kind & 1);
+    return MGL_UNSPLIT == 0 || (own().row_kinds >> kind & 1);
 }
 
-/* Whether the task leaves a row out. */
+/* Whether the task does not attend with row r, because the row is of the other kind. In epochs of
+ * one row, has_rows_of decides for the whole task. */
 static __device__ __forceinline__ bool leaves_out(int r)
 {
     const int rows = own().att.rows;
@@ -112,7 +114,7 @@ static __device__ __forceinline__ u32 rows_that(const machine &m, bool wanted)
     return __ballot_sync(0xFFFFFFFFu, m.lane < rows_of(m) && wanted);
 }
 
-/* The mask of the rows that the task attends with. */
+/* The mask of the rows that the task attends with; bit r is row r. */
 static __device__ __forceinline__ u32 attended_rows(const machine &m)
 {
     return rows_that(m, !leaves_out(min(m.lane, rows_of(m) - 1)));
@@ -120,7 +122,7 @@ static __device__ __forceinline__ u32 attended_rows(const machine &m)
 
 /* The positions of one row: [lo, hi) of the earlier ones; `last` is the row's own, and `end` is
  * after all positions that the task attends to. In a task that appends, hi is the first position of
- * this epoch. */
+ * this epoch. If the epoch has no rows of the task's kind, [lo, hi) is empty. */
 struct positions {
     int lo, hi, last, end;
 };

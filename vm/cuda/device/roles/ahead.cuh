@@ -110,7 +110,9 @@ static __device__ __forceinline__ void prefetch(const machine &m, stream &t)
 
 #if MGL_KV_RING
 
-/* Reads the earlier positions of the next attention if its epoch has begun. */
+/* Finds the earlier positions of the next attention if its epoch has begun; there are none if the
+ * epoch's row is not of the kind that the attention attends with. Returns whether the epoch has
+ * begun. */
 static __device__ __forceinline__ bool see_kv(ring_stream &r)
 {
     if (r.begun || r.stop >= r.stop_count)

@@ -12,8 +12,10 @@
  * before their counters are reached, so that the consumers get ready. Such a task begins with the
  * start barrier too, which the controller then opens (preissued.cuh).
  *
- * A task that does nothing in an epoch is left out if no other task waits for its end
- * (is_left_out).
+ * Attention and merges of unsplit or of split rows do nothing in an epoch without such rows. If
+ * such a task has no waits, signals and clears, the controller leaves it out: the task is not
+ * announced (is_left_out). The controller never leaves out two tasks in a row, nor the task after
+ * enter. If the second task does nothing either, it is announced and ends at once.
  *
  * The clear after a task resets the set that the next epoch uses. No task of this epoch writes
  * there, and the controller itself enters the next epoch. So the next task does not wait for the
@@ -395,9 +397,9 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Whether the next task does nothing in this epoch, which has begun, because the epoch has no rows
- * of its kind, and no task waits for its end. Then the controller goes on to the task after it,
- * whose record has landed. */
+/* Whether the controller leaves out the machine's task: the current epoch has no rows of the kind
+ * of the task's result, the task has no waits, signals and clears, and another task of the epoch
+ * follows. The controller then continues with that task, whose record has landed. */
 static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_device_queue &queue)
 {
     const mgl_record &r = *task_of(m);
@@ -488,7 +490,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         wait_finished(count); /* the task after the next reuses its instruction slot */
 
         /* The record furthest ahead has landed. The record after it replaces the record of the
-         * previous task; likewise for a task that was left out. */
+         * previous task. If a task was left out, one more record replaces that task's record. */
         machine last = before;
         for (int i = 0; i <= (left_out ? 1 : 0); i++, last.record = record_behind(last.record)) {
             machine furthest = last;

@@ -16,11 +16,12 @@
  *
  * With MGL_KV_RING those keys and values come through the ring as well, at the attention's place on
  * the tape: a page of keys, then a page of the values of the same positions, and so on. Their
- * number follows from the epoch's position, which the controller publishes. They are pages of the
- * ring like others, so later pages get higher numbers, which the controller adds to an epoch's
- * first page (`base`). If the attention's place is within a page of the tape, only the part of the
- * page before that place comes first. The rest of that page follows the values as its own page, at
- * its usual place within the frame.
+ * number follows from the epoch's position, which the controller publishes; it is 0 if the epoch's
+ * row is not of the kind that the attention attends with. They are pages of the ring like others,
+ * so later pages get higher numbers, which the controller adds to an epoch's first page (`base`).
+ * If the attention's place is within a page of the tape, only the part of the page before that
+ * place comes first. The rest of that page follows the values as its own page, at its usual place
+ * within the frame.
  */
 #ifndef MGL_DEVICE_ROLES_LOADER_CUH
 #define MGL_DEVICE_ROLES_LOADER_CUH
