@@ -104,7 +104,7 @@ void mgl_check_limits(mgl_check *check)
             first_rows, limits->second_rows, MGL_MAX_SECOND_ROWS);
     if (limits->unsplit < 0 || limits->unsplit > MGL_MAX_CAPACITY)
         mgl_check_report(
-            check, 401, -1, 0,
+            check, 407, -1, 0,
             "unsplit %d: the largest number of positions of a sequence whose attention "
             "is not split is 0 to %d",
             limits->unsplit, MGL_MAX_CAPACITY);

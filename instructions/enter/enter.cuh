@@ -116,6 +116,6 @@ static __device__ __forceinline__ void do_enter(machine &m)
 {
     take_rows(m);
     if (MGL_UNSPLIT > 0)
-        own().row_kinds = kinds_of_rows(m); /* every lane stores the same value */
+        own().rows_kinds = kinds_of_rows(m); /* every lane stores the same value */
     announce_epoch(m);
 }

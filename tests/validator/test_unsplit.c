@@ -73,7 +73,7 @@ static const struct {
     int code;
 } edits[] = {
     {2, "limits", " unsplit 7", "", 109},
-    {2, "limits", " unsplit 7", " unsplit 100000000", 401},
+    {2, "limits", " unsplit 7", " unsplit 100000000", 407},
     {2, "limits", "att[:rows unsplit,", "att[:rows,", 304},
     {2, "limits", "pos unsplit", "pos", 109},
     {2, "limits", "pos unsplit", "pos split", 109},

@@ -326,9 +326,9 @@ static void check_stop(const encoded *e, int queue, int task, int layer, const m
     ck_assert_int_eq(stop->splits,
                      t->op == MGL_OP_ATTEND ? 1 : p->buffers[out->buffer].extents[0].count);
     const mgl_range *rows = &out->ranges[t->op == MGL_OP_ATTEND ? 0 : 1];
-    ck_assert_uint_eq(stop->rows, rows->kind != MGL_RANGE_SPLIT  ? MGL_KV_ALL
-                                  : rows->lo == MGL_ROWS_UNSPLIT ? MGL_KV_UNSPLIT
-                                                                 : MGL_KV_SPLIT);
+    ck_assert_uint_eq(stop->rows, rows->kind != MGL_RANGE_ROW_KIND ? MGL_KV_ALL
+                                  : rows->lo == MGL_ROWS_UNSPLIT   ? MGL_KV_UNSPLIT
+                                                                   : MGL_KV_SPLIT);
 }
 
 /* The layer of an attention: its q is of the buffer l<layer>.qkv. */

@@ -404,7 +404,7 @@ struct shared {
     /* for the loader: the earlier positions of the current or the next attention of one row */
     volatile u64 kv_keys, kv_values; /* addresses of the keys and of the values */
     volatile u32 kv_bytes;           /* bytes of each */
-    u32 row_kinds;                   /* of the epoch, if MGL_UNSPLIT > 0: bit MGL_KV_UNSPLIT or
+    u32 rows_kinds;                  /* of the epoch, if MGL_UNSPLIT > 0: bit MGL_KV_UNSPLIT or
                                         MGL_KV_SPLIT is set if the epoch has such rows; bit
                                         MGL_KV_ALL is always set */
     volatile u32 kv_stretch;         /* bytes of each that the warps read at a time */

@@ -66,7 +66,7 @@ static __device__ __forceinline__ int kind_of_row(int r)
     return earlier_positions(r) <= MGL_UNSPLIT ? MGL_KV_UNSPLIT : MGL_KV_SPLIT;
 }
 
-/* The value of own().row_kinds for the epoch; all lanes of a warp call this. A lane looks at one
+/* The value of own().rows_kinds for the epoch; all lanes of a warp call this. A lane looks at one
  * row. If the epoch has more rows than a warp has lanes, both kinds count as present. */
 static __device__ __forceinline__ u32 kinds_of_rows(const machine &m)
 {
@@ -82,7 +82,7 @@ static __device__ __forceinline__ u32 kinds_of_rows(const machine &m)
 /* Whether the epoch has rows of the kind (MGL_KV_...). */
 static __device__ __forceinline__ bool has_rows_of(int kind)
 {
-    return MGL_UNSPLIT == 0 || (own().row_kinds >> kind & 1);
+    return MGL_UNSPLIT == 0 || (own().rows_kinds >> kind & 1);
 }
 
 /* Whether the task does not attend with row r, because the row is of the other kind. In epochs of
