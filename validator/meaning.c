@@ -732,9 +732,9 @@ static void prepare(mgl_meaning *m)
         const mgl_buffer *b = &p->buffers[i];
         bool used = check->boxes.first[i] < check->boxes.first[i + 1];
         if (used && b->space == MGL_SPACE_ACT && b->rank == 4)
-            m->holdings[i].partials =
-                mgl_check_alloc(check, (size_t)b->extents[0].count * (size_t)b->extents[2].count,
-                                sizeof(mgl_partial));
+            m->holdings[i].partials = mgl_check_alloc(
+                check, (size_t)b->extents[0].count * (size_t)b->extents[2].count * MGL_ROWS_KINDS,
+                sizeof(mgl_partial));
         else if (used && b->space == MGL_SPACE_KV)
             m->holdings[i].owners = mgl_check_alloc(
                 check, (size_t)b->extents[1].count * MGL_ROWS_KINDS, sizeof(mgl_owner));

@@ -45,7 +45,7 @@ typedef struct mgl_holding {
                               MGL_RANGE_ROWS if all tasks write whole rows */
     mgl_columns numbers;   /* the number of row shares by which each column was written; stored
                               as `node` */
-    mgl_partial *partials; /* (splits, heads) act of rank 4 */
+    mgl_partial *partials; /* (MGL_ROWS_KINDS, splits, heads) act of rank 4 */
     mgl_owner *owners;     /* (kv_heads, MGL_ROWS_KINDS) kv; a task that appends all
                               rows owns both kinds */
     int64_t *ends;         /* (columns of the buffer) of a part of squares: the end of the part's

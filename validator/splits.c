@@ -12,7 +12,9 @@
  * Splits: a partial is the result of one split for one head. attend_past may run before the owner
  * of its cache, so each partial only records its queries and its cache. merge compares the partials
  * of a head: all must have the same queries and the same cache, and exactly one must be of
- * attend_tail. The result of merge is the attention node of the partial of attend_tail.
+ * attend_tail. The result of merge is the attention node of the partial of attend_tail. The unsplit
+ * and the split rows have partials of their own, because other tasks may write them; a merge of all
+ * rows needs the same node in both.
  */
 #include "validator/meaning.h"
 
@@ -39,8 +41,22 @@ static void witness_partial(mgl_meaning *m, int64_t split, const mgl_partial *ce
                           m->program->buffers[cell->v_cache].name, cell->kv_head);
 }
 
-/* Finds the attention node of one head from the partials of all splits. */
-static bool merge_head(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
+/* Whether a range of rows has rows of a kind (MGL_ROWS_UNSPLIT or MGL_ROWS_SPLIT). */
+static bool has_kind(const mgl_range *rows, int kind)
+{
+    return !mgl_range_has_row_kind(rows) || rows->lo == kind;
+}
+
+/* The partial results of rows of a kind, of split 0 and head 0 of a region's buffer; the heads of a
+ * split are contiguous. */
+static mgl_partial *partials_of(mgl_meaning *m, const mgl_region *part, int kind)
+{
+    const int64_t splits = m->program->buffers[part->buffer].extents[0].count;
+    return &m->holdings[part->buffer].partials[kind * splits * m->program->geometry.heads];
+}
+
+/* Finds the attention node of one head from the partials of all splits, of rows of one kind. */
+static bool merge_rows(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
                        mgl_node_value *out)
 {
     const mgl_geometry *g = &m->program->geometry;
@@ -62,14 +78,37 @@ static bool merge_head(mgl_meaning *m, const mgl_partial *cells, int64_t splits,
     return true;
 }
 
+static bool is_same_value(const mgl_node_value *a, const mgl_node_value *b)
+{
+    return a->index == b->index && a->lo == b->lo && a->hi == b->hi;
+}
+
+/* The same of all rows of the region `part`. */
+static bool merge_head(mgl_meaning *m, const mgl_region *part, int64_t head, mgl_node_value *out)
+{
+    const int64_t splits = m->program->buffers[part->buffer].extents[0].count;
+    bool found = false;
+    for (int kind = 0; kind < MGL_ROWS_KINDS; kind++) {
+        mgl_node_value v = {.is_tensor = false};
+        if (!has_kind(&part->ranges[1], kind))
+            continue;
+        if (!merge_rows(m, &partials_of(m, part, kind)[head], splits, &v))
+            return false;
+        if (found && !is_same_value(&v, out))
+            return mgl_meaning_fail(
+                m, 706, "the splits of unsplit and of split rows are not of the same value");
+        *out = v;
+        found = true;
+    }
+    return true;
+}
+
 bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out)
 {
     const mgl_region *part = mgl_meaning_region(m, operand);
-    const mgl_partial *cells = m->holdings[part->buffer].partials;
-    const int64_t splits = m->program->buffers[part->buffer].extents[0].count;
     for (int64_t head = part->ranges[2].lo; head < part->ranges[2].hi; head++) {
         mgl_node_value v = {.is_tensor = false};
-        if (!merge_head(m, &cells[head], splits, &v))
+        if (!merge_head(m, part, head, &v))
             return false;
         if (head == part->ranges[2].lo)
             *out = v;
@@ -82,11 +121,6 @@ bool mgl_splits_read(mgl_meaning *m, int operand, mgl_node_value *out)
 }
 
 /* ---- tasks ---- */
-
-static bool is_same_value(const mgl_node_value *a, const mgl_node_value *b)
-{
-    return a->index == b->index && a->lo == b->lo && a->hi == b->hi;
-}
 
 /* The owners (MGL_ROWS_KINDS) of the head that a region of a cache names. */
 static mgl_owner *owners_of(mgl_meaning *m, const mgl_region *region)
@@ -106,7 +140,7 @@ static bool own_cache(mgl_meaning *m, const char *from, const char *to)
         return false;
     for (int kind = 0; kind < MGL_ROWS_KINDS; kind++) {
         mgl_owner *owner = &owners[kind];
-        const bool is_own = !mgl_range_has_row_kind(now) || now->lo == kind;
+        const bool is_own = has_kind(now, kind);
         if (is_own && owner->task) {
             char name[MGL_NAME_TEXT];
             mgl_meaning_fail(
@@ -163,7 +197,7 @@ bool mgl_splits_run_attend_rows(mgl_meaning *m)
     return own_cache(m, "k", "k_now") && own_cache(m, "v", "v_now");
 }
 
-/* Stores one partial for each head of the part's slice. */
+/* Stores one partial for each head of the part's slice, for the rows that it has. */
 static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
                            const mgl_node_value *attention)
 {
@@ -171,8 +205,7 @@ static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
     const mgl_region *k = mgl_meaning_region(m, mgl_meaning_operand(m, "k_past", 6));
     const mgl_region *v = mgl_meaning_region(m, mgl_meaning_operand(m, "v_past", 6));
     const mgl_geometry *g = &m->program->geometry;
-    mgl_partial *row =
-        &m->holdings[part->buffer].partials[part->ranges[0].lo * g->heads + part->ranges[2].lo];
+    const int64_t at = part->ranges[0].lo * g->heads + part->ranges[2].lo;
     MGL_ASSERT(part->ranges[2].hi <= g->heads);
     if (q->lo % g->head_dim)
         return mgl_meaning_fail(m, 705, "q does not start at a head");
@@ -180,14 +213,17 @@ static bool store_partials(mgl_meaning *m, const mgl_node_value *q, bool tail,
         mgl_node_value one = *q;
         one.lo += i * g->head_dim;
         one.hi = one.lo + g->head_dim;
-        row[i] = (mgl_partial){.set = true,
-                               .tail = tail,
-                               .q = one,
-                               .k_cache = k->buffer,
-                               .v_cache = v->buffer,
-                               .kv_head = k->ranges[1].lo,
-                               .attention = one};
-        row[i].attention.index = attention ? attention->index : -1;
+        mgl_partial cell = {.set = true,
+                            .tail = tail,
+                            .q = one,
+                            .k_cache = k->buffer,
+                            .v_cache = v->buffer,
+                            .kv_head = k->ranges[1].lo,
+                            .attention = one};
+        cell.attention.index = attention ? attention->index : -1;
+        for (int kind = 0; kind < MGL_ROWS_KINDS; kind++)
+            if (has_kind(&part->ranges[1], kind))
+                partials_of(m, part, kind)[at + i] = cell;
     }
     return true;
 }
@@ -226,12 +262,10 @@ bool mgl_splits_run_merge(mgl_meaning *m)
 {
     const mgl_region *part = mgl_meaning_region(m, 0);
     const mgl_geometry *g = &m->program->geometry;
-    const mgl_partial *cells = m->holdings[part->buffer].partials;
-    int64_t splits = m->program->buffers[part->buffer].extents[0].count;
     int64_t at = mgl_meaning_region(m, 1)->ranges[1].lo;
     for (int64_t head = part->ranges[2].lo; head < part->ranges[2].hi; head++) {
         mgl_node_value v = {.is_tensor = false};
-        if (!merge_head(m, &cells[head], splits, &v) || !mgl_meaning_store(m, 1, at, &v))
+        if (!merge_head(m, part, head, &v) || !mgl_meaning_store(m, 1, at, &v))
             return false;
         at += g->head_dim;
     }

@@ -12,7 +12,7 @@ enum { UNSPLIT = 7 };
 
 static mgl_error err;
 
-static mgl_program *divided(const mgl_graph *graph, int exchange)
+static mgl_program *lowered_as(const mgl_graph *graph, int exchange, int unsplit)
 {
     mgl_program *program = NULL;
     mgl_schedule_config config;
@@ -21,10 +21,16 @@ static mgl_program *divided(const mgl_graph *graph, int exchange)
     mgl_schedule_config_default(&config);
     config.rows = 4;
     config.splits = 2;
-    config.unsplit = UNSPLIT;
+    config.unsplit = unsplit;
     config.exchange = exchange;
     ck_assert_msg(!mgl_schedule_lower(graph, &target, &options, &config, &program, &err), "%s",
                   err.message);
+    return program;
+}
+
+static mgl_program *divided(const mgl_graph *graph, int exchange)
+{
+    mgl_program *program = lowered_as(graph, exchange, UNSPLIT);
     ck_assert_int_eq(program->limits.unsplit, UNSPLIT);
     return program;
 }
@@ -124,6 +130,68 @@ START_TEST(a_wrong_division_is_reported)
 }
 END_TEST
 
+/* Programs whose rows are all split, by tasks of all rows, where limits.unsplit is set. Then other
+ * tasks may write the partial results of the unsplit rows. */
+static const struct {
+    int exchange;
+    const char *line, *from, *to;
+    int code; /* 0: accepted */
+} partials[] = {
+    /* the unsplit rows keep the partial results of layer 0, whose buffer both layers use */
+    {1, "\nattend_past.tiles in qkv[:rows,0:32], rope[0:32,0:16], k1[", "part[0:1,:rows,",
+     "part[0:1,:rows split,", 706},
+    /* both kinds of rows are written, each by a task of its own: rightly; by an attention to the
+     * cache of another layer; and to another kv head */
+    {2, "\nattend_past",
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows,",
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows unsplit,0:2,0:20]"
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows split,",
+     0},
+    {2, "\nattend_past",
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows,",
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k1[0:2,0:1,:pos,0:16], "
+     "v1[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows unsplit,0:2,0:20]"
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows split,",
+     706},
+    {2, "\nattend_past",
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows,",
+     "\nattend_past.tiles in flag l0.qkv[:rows,32:64], rope[0:32,0:16], k0[0:2,1:2,:pos,0:16], "
+     "v0[0:2,1:2,:pos,0:16] out flag l0.part[0:1,:rows unsplit,0:2,0:20]"
+     "\nattend_past.tiles in flag l0.qkv[:rows,0:32], rope[0:32,0:16], k0[0:2,0:1,:pos,0:16], "
+     "v0[0:2,0:1,:pos,0:16] out flag l0.part[0:1,:rows split,",
+     706},
+};
+
+START_TEST(partials_of_each_kind_of_rows_are_checked)
+{
+    char codes[64];
+    mgl_graph *graph = make_graph(&geometry, false, MGL_BF16);
+    mgl_program *program = lowered_as(graph, partials[_i].exchange, 1), *damaged = NULL;
+    mgl_text text = {0};
+    program->limits.unsplit = UNSPLIT;
+    mgl_schedule_print(program, &text);
+    char *edited = replace(text.bytes, partials[_i].line, partials[_i].from, partials[_i].to);
+    ck_assert_msg(!mgl_schedule_parse(edited, strlen(edited), "edited", &damaged, &err), "%s",
+                  err.message);
+    mgl_verdict verdict = verdict_of(damaged, graph);
+    ck_assert_int_eq(verdict.accepted, partials[_i].code == 0);
+    ck_assert_msg(verdict.accepted || has_code(&verdict, partials[_i].code), "%s",
+                  codes_of(&verdict, codes, sizeof codes));
+    mgl_verdict_clear(&verdict);
+    free(edited);
+    mgl_text_clear(&text);
+    mgl_program_free(program);
+    mgl_program_free(damaged);
+    mgl_graph_free(graph);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("validator unsplit");
@@ -131,6 +199,8 @@ int main(void)
     tcase_add_loop_test(cases, lowered_programs_are_accepted, 0, 2);
     tcase_add_loop_test(cases, every_piece_is_needed, 0, 2);
     tcase_add_loop_test(cases, a_wrong_division_is_reported, 0, sizeof edits / sizeof *edits);
+    tcase_add_loop_test(cases, partials_of_each_kind_of_rows_are_checked, 0,
+                        sizeof partials / sizeof *partials);
     suite_add_tcase(suite, cases);
     return run_suite(suite);
 }
