@@ -193,7 +193,8 @@ static void check_appended(mgl_check *check, const mgl_check *reader, mgl_check 
             region->ranges[2].kind != MGL_RANGE_PAST || appends(writer, region))
             continue;
         mgl_check_report(check, 504, -1, 0,
-                         "%s list reads %s, but no task of the other list appends to this head",
+                         "%s list reads %s, but no tasks of the other list append all rows to this "
+                         "head",
                          reader == check ? "the second" : "the first",
                          mgl_check_region(reader, i, place));
     }

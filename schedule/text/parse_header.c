@@ -180,10 +180,14 @@ static bool read_types(mgl_text_parser *p)
 static bool read_splits(mgl_text_parser *p, mgl_limits *limits)
 {
     limits->share = limits->unsplit = 0;
-    if (mgl_scan_take_word(p->scan, "share") &&
-        !mgl_scan_int(p->scan, "a number for `share`", &limits->share))
+    const bool shares = mgl_scan_take_word(p->scan, "share");
+    if (shares && !mgl_scan_int(p->scan, "a number for `share`", &limits->share))
         return false;
-    return mgl_scan_at_line_end(p->scan) || read_field(p, "unsplit", &limits->unsplit);
+    if (mgl_scan_at_line_end(p->scan))
+        return true;
+    if (!mgl_scan_take_word(p->scan, "unsplit"))
+        return mgl_scan_fail_expected(p->scan, shares ? "`unsplit`" : "`share` or `unsplit`");
+    return mgl_scan_int(p->scan, "a number for `unsplit`", &limits->unsplit);
 }
 
 /* [second_rows N] */

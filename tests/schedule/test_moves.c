@@ -390,6 +390,35 @@ START_TEST(dealing_is_that_of_lowering)
 }
 END_TEST
 
+/* Beside tasks of unsplit rows, which stay if the other rows are still split. */
+START_TEST(splits_beside_unsplit_rows_are_accepted)
+{
+    mgl_schedule_config config;
+    graph = graph_of(&three);
+    mgl_schedule_config_default(&config);
+    config.unsplit = 100;
+    config.exchange = 1 + _i;
+    for (int i = 0; i < MGL_STEP_COUNT; i++)
+        config.queues[i].count = 6;
+    for (int from = 2; from <= 4; from++)
+        for (int to = 1; to <= 4; to++) {
+            char text[80];
+            config.splits = from;
+            program = lowered_for(1, graph, 6, &config, 512);
+            snprintf(text, sizeof text, "splits layer=all from=0 to=6 count=%d", to);
+            mgl_program *is = moved(text);
+            expect_accepted(is, text);
+            int attends = 0;
+            for (int i = 0; i < is->task_count; i++)
+                attends += is->tasks[i].op == MGL_OP_ATTEND;
+            ck_assert_int_eq(attends, program->geometry.layers * program->geometry.kv_heads);
+            mgl_program_free(is);
+            mgl_program_free(program);
+        }
+    mgl_graph_free(graph);
+}
+END_TEST
+
 /* The same for another number of splits in all layers. */
 START_TEST(splits_are_those_of_lowering)
 {
@@ -663,6 +692,7 @@ int main(void)
     tcase_add_loop_test(tests, dealing_is_that_of_lowering, 0, 2);
     tcase_add_test(tests, splits_beside_merges_apart_are_those_of_lowering);
     tcase_add_loop_test(tests, splits_are_those_of_lowering, 0, 2);
+    tcase_add_loop_test(tests, splits_beside_unsplit_rows_are_accepted, 0, 2);
     tcase_add_loop_test(tests, splits_of_a_layer_are_taken_back, 0, 2);
     tcase_add_test(tests, adjacent_rows_join);
     tcase_add_test(tests, distant_rows_are_a_second_task);

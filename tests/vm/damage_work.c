@@ -19,6 +19,35 @@ void double_task(schedule_text *t, uint64_t *random)
     insert_line(t, damage_draw(random, 2) ? at : draw_task(t, random), &line);
 }
 
+/* Writes the rows of a kind in place of those of all outputs of a task, and of its input of partial
+ * results. */
+static void set_rows(struct line *line, const char *rows)
+{
+    for (int part = 0; part < PARTS; part++)
+        for (int i = 0; i < line->parts[part].count; i++) {
+            char *item = line->parts[part].items[i], *at = strstr(item, ":rows");
+            if (part != OUT && !strstr(item, "part["))
+                continue;
+            if (!at && strstr(item, ",pos"))
+                at = strstr(item, ",pos") - 1;
+            if (at) {
+                at += strlen(":rows");
+                replace(at, strcspn(at, ",]"), rows, ITEM_BYTES - (size_t)(at - item));
+            }
+        }
+}
+
+/* Replaces a task by one of the unsplit rows and one of the split rows. */
+void divide_task(schedule_text *t, uint64_t *random)
+{
+    const int at = draw_task(t, random);
+    struct line line = t->lines[at];
+    const int first = damage_draw(random, 2);
+    set_rows(&t->lines[at], first ? " unsplit" : " split");
+    set_rows(&line, first ? " split" : " unsplit");
+    insert_line(t, at + 1, &line);
+}
+
 void swap_tasks(schedule_text *t, uint64_t *random)
 {
     int at = draw_task(t, random),

@@ -145,6 +145,8 @@ static const damaged_recipe bases[] = {
     UNSPLIT(&one_layer, "3", 2, MGL_F32, FLAGS),
     UNSPLIT(&two_heads, "4", 2, MGL_BF16, FLAGS),
     UNSPLIT(&one_layer, "3", 3, MGL_F32, COUNTERS),
+    UNSPLIT(&tiny_model, "3", 2, MGL_F32, COUNTERS),
+    UNSPLIT(&tiny_model, "3", 2, MGL_F32, FLAGS),
     QUANTIZED(&one_layer, "2", 0, MGL_F32, BY_ROW(INT8, F32)),
     QUANTIZED(&two_heads, "3", 0, MGL_BF16, BY_ROW(E4M3, BF16)),
     QUANTIZED(&one_layer, "3", 0, MGL_F32, BY_GROUP(INT4, F16, 32, false)),
@@ -205,7 +207,7 @@ END_TEST
  * one with splits that only some rows have, and one with unsplit rows and counters. */
 START_TEST(all_damages_are_made)
 {
-    enum { FLAGS_IN_BOTH = 15, UNSPLIT_ROWS = 23, FACTORS = 24 };
+    enum { FLAGS_IN_BOTH = 15, UNSPLIT_ROWS = 24, FACTORS = 26 };
     static const int varied[] = {10, 16, 12};
     if (only_base >= 0)
         return;
