@@ -190,7 +190,12 @@ static bool change_part_of_rows(char *item, bool any, uint64_t *random)
 
 void change_rows_of(schedule_text *t, uint64_t *random)
 {
-    change_part_of_rows(draw_item(t, random, false), damage_draw(random, 2) == 0, random);
+    enum { DRAWS = 40 }; /* few regions have kinds of rows */
+    char *item = draw_item(t, random, false);
+    const bool any = damage_draw(random, 4) == 0;
+    for (int i = 0; i < DRAWS && !any && !strstr(item, "split"); i++)
+        item = draw_item(t, random, false);
+    change_part_of_rows(item, any, random);
 }
 
 /* Changes one number of a region a little, or both ends of a range; or the rows of the region. */
