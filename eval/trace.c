@@ -310,12 +310,24 @@ static void complete(const mgl_trace *trace, int row, int task)
     time->act_tiles = clamp(time->act_tiles, 0, time->products - time->input - time->starved);
 }
 
+/* Whether the queue left the task out: the epoch has no rows of the task's kind, and the event has
+ * one time (trace_left_out of vm/cuda/device/trace.cuh). */
+static bool is_left_out(const mgl_program *program, int task, const mgl_device_event *event)
+{
+    const mgl_task *of = &program->tasks[task];
+    if (of->out.count == 0 || event->begin != event->go || event->go != event->end)
+        return false;
+    const mgl_range *ranges = mgl_task_result(program, of)->ranges;
+    return mgl_range_has_row_kind(&ranges[0]) || mgl_range_has_row_kind(&ranges[1]);
+}
+
 static void read_row(mgl_trace *trace, int row, const mgl_device_event *events,
                      struct epoch_clock clock)
 {
-    for (int t = 0; t < trace->program->task_count; t++)
-        if ((int64_t)events[t].epoch - 1 == trace->epochs[row])
-            *mgl_trace_at(trace, row, t) = read_event(&events[t], &trace->program->tasks[t], clock);
+    const mgl_program *p = trace->program;
+    for (int t = 0; t < p->task_count; t++)
+        if ((int64_t)events[t].epoch - 1 == trace->epochs[row] && !is_left_out(p, t, &events[t]))
+            *mgl_trace_at(trace, row, t) = read_event(&events[t], &p->tasks[t], clock);
     for (int t = 0; t < trace->program->task_count; t++)
         complete(trace, row, t);
 }

@@ -65,7 +65,8 @@ const char *mgl_trace_metric_name(mgl_trace_metric metric);
 
 /* Times of a task in an epoch. begin <= go <= ready <= input <= products <= end. */
 typedef struct mgl_trace_time {
-    bool known;        /* the task wrote an event; otherwise all other fields are 0 */
+    bool known;        /* the task wrote an event, and was not left out; otherwise all other fields
+                          are 0 */
     bool tape;         /* the event has the pages ahead */
     int64_t begin;     /* the queue came to the task */
     int64_t go;        /* its counters were reached */

@@ -39,6 +39,7 @@ static int slot_of(mgl_op op, bool down, int layer)
         return base;
     case MGL_OP_ATTEND_PAST:
         return base + 1;
+    case MGL_OP_ATTEND:
     case MGL_OP_ATTEND_TAIL:
         return base + 2;
     case MGL_OP_MERGE:
@@ -74,11 +75,10 @@ static mgl_device_event make_event(const mgl_task *task, bool slow, int slot, in
     return event;
 }
 
-static struct launch make_launch(int exchange, int first, int epochs, uint32_t start)
+static struct launch launch_of(const fixture_options *options, int first, int epochs,
+                               uint32_t start)
 {
-    const fixture_options options = {
-        .queues = QUEUES, .dtype = MGL_BF16, .splits = 2, .rows = 2, .exchange = exchange};
-    struct launch l = launch_open(&options, epochs);
+    struct launch l = launch_open(options, epochs);
     const mgl_program *p = l.program;
     for (int q = 0; q < p->queue_count; q++)
         for (int e = first; e < first + epochs; e++) {
@@ -96,6 +96,13 @@ static struct launch make_launch(int exchange, int first, int epochs, uint32_t s
             }
         }
     return l;
+}
+
+static struct launch make_launch(int exchange, int first, int epochs, uint32_t start)
+{
+    const fixture_options options = {
+        .queues = QUEUES, .dtype = MGL_BF16, .splits = 2, .rows = 2, .exchange = exchange};
+    return launch_of(&options, first, epochs, start);
 }
 
 static int step_named(const mgl_trace *trace, const char *name)
@@ -383,6 +390,34 @@ START_TEST(flags_are_waited_for)
 }
 END_TEST
 
+/* Tasks whose rows an epoch does not have are left out: they have one time, and do not count. */
+START_TEST(tasks_left_out_do_not_count)
+{
+    const fixture_options options = {
+        .queues = QUEUES, .dtype = MGL_BF16, .splits = 2, .unsplit = 9, .rows = 2, .exchange = _i};
+    struct launch l = launch_of(&options, 0, 1, 5000);
+    int attends = 0;
+    for (int t = 0; t < l.program->task_count; t++) {
+        const mgl_op op = l.program->tasks[t].op;
+        attends += op == MGL_OP_ATTEND;
+        if (op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL || op == MGL_OP_MERGE)
+            l.events[t].go = l.events[t].end = l.events[t].begin;
+    }
+    ck_assert_int_gt(attends, 0);
+    mgl_trace *trace = launch_trace(&l);
+    ck_assert(trace->whole[0]);
+    ck_assert_int_eq(trace->steps[step_named(trace, "attend")].tasks, attends);
+    ck_assert_int_eq(trace->steps[step_named(trace, "merge")].tasks, 0);
+    for (int t = 0; t < l.program->task_count; t++) {
+        const mgl_op op = l.program->tasks[t].op;
+        if (op == MGL_OP_ATTEND_PAST || op == MGL_OP_ATTEND_TAIL || op == MGL_OP_MERGE)
+            ck_assert(!mgl_trace_at(trace, 0, t)->known);
+    }
+    mgl_trace_free(trace);
+    launch_close(&l);
+}
+END_TEST
+
 /* Half an epoch, as after a stopped kernel: printed, but not in the summary. */
 START_TEST(half_an_epoch)
 {
@@ -644,6 +679,7 @@ int main(void)
     tcase_add_loop_test(tests, steps_are_in_order, lo, hi);
     tcase_add_test(tests, flags_are_waited_for);
     tcase_add_loop_test(tests, half_an_epoch, lo, hi);
+    tcase_add_loop_test(tests, tasks_left_out_do_not_count, lo, hi);
     tcase_add_loop_test(tests, rows_without_events, lo, hi);
     tcase_add_loop_test(tests, no_events_at_all, lo, hi);
     tcase_add_loop_test(tests, times_out_of_order, lo, hi);
