@@ -36,9 +36,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Limit of the shares into which the rows of a buffer are divided. */
-enum { MOST_SHARES = 1024 };
-
 /* ---- reports ---- */
 
 /* The number of a node's penalized logits; numbers below 3 node_count are of gamma_scaled.c. */
@@ -681,18 +678,6 @@ static run_fn *const runs[MGL_OP_COUNT] = {
     [MGL_OP_DRAW] = run_draw,
 };
 
-/* The least common multiple of two share counts; the second count if that exceeds MOST_SHARES. */
-static int common_shares(int a, int b)
-{
-    int x = a, y = b;
-    while (y > 0) {
-        const int rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x <= MOST_SHARES / b ? a / x * b : b;
-}
-
 /* Computes the number of row shares into which all writers of a buffer together divide it. If some
  * writers have shares and others the unsplit or the split rows, the division of the first writer is
  * used, and keep_number rejects the others. */
@@ -710,7 +695,7 @@ static void count_shares(mgl_meaning *m)
                 if (h->kind == MGL_RANGE_ROWS)
                     h->kind = p->regions[i].ranges[0].kind;
                 if (h->kind == p->regions[i].ranges[0].kind)
-                    h->shares = common_shares(h->shares, (int)p->regions[i].ranges[0].hi);
+                    h->shares = mgl_common_shares(h->shares, (int)p->regions[i].ranges[0].hi);
             }
 }
 

@@ -105,6 +105,22 @@ bool mgl_meaning_evaluate(mgl_meaning *m, mgl_node_value *out);
 /* Evaluates all formulas of the task, which suffices for most ops. */
 bool mgl_meaning_run(mgl_meaning *m);
 
+/* Limit of the shares into which the rows of a buffer are divided. */
+enum { MGL_MOST_SHARES = 1024 };
+
+/* The least common multiple of two share counts; the second count if that exceeds MGL_MOST_SHARES.
+ */
+static inline int mgl_common_shares(int a, int b)
+{
+    int x = a, y = b;
+    while (y > 0) {
+        const int rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x <= MGL_MOST_SHARES / b ? a / x * b : b;
+}
+
 /* ---- gamma-scaled values (gamma_scaled.c) ---- */
 
 /* gamma_scaled(y, g): columns of a node, multiplied by the weight g of the norm whose input is that

@@ -45,31 +45,6 @@ enum {
  * H200's memory bandwidth. The kernel with two lists takes several times as long to compile. */
 #define PROMPT_BYTES 0x1p39
 
-int64_t mgl_row_groups(int64_t rows)
-{
-    return (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
-}
-
-int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
-{
-    switch (step) {
-    case MGL_STEP_QKV: /* q, k and v consecutively */
-        return mgl_row_groups((int64_t)m->heads * m->head_dim) +
-               2 * mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
-    case MGL_STEP_O:
-    case MGL_STEP_DOWN:
-        return mgl_row_groups(m->hidden);
-    case MGL_STEP_GATE_UP:
-        return mgl_row_groups(m->ffn);
-    case MGL_STEP_HEAD:
-        return mgl_row_groups(m->vocab);
-    case MGL_STEP_ATTEND:
-    case MGL_STEP_COUNT:
-        break;
-    }
-    return 0;
-}
-
 int mgl_merged_heads(const mgl_geometry *m, const mgl_exec *exec, bool flags, mgl_dtype dtype)
 {
     int granule = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);

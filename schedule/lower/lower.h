@@ -1,6 +1,6 @@
 /*
- * State of lowering, shared by its two files: declare.c declares tensors, buffers and counters, and
- * lower.c emits the tasks.
+ * State of lowering, shared by its files: declare.c declares tensors, buffers and counters, lower.c
+ * emits the tasks, and entry.c calls them.
  */
 #ifndef MGL_SCHEDULE_LOWER_LOWER_H
 #define MGL_SCHEDULE_LOWER_LOWER_H
@@ -74,6 +74,9 @@ bool mgl_lowering_has_merges(const mgl_lowering *w);
 
 /* The norm weight at the start of a layer; for layer = layers, the norm of the head. */
 int mgl_lowering_norm(const mgl_lowering *w, int layer);
+
+/* Declares everything and emits all queues of both lists. Errors as for mgl_lowering_declare. */
+void mgl_lowering_emit(mgl_lowering *w);
 
 /* Number of tasks of a step: its queues with a share. */
 int mgl_lowering_tasks(const mgl_lowering *w, mgl_step step);

@@ -1,11 +1,36 @@
 /*
  * Implements roles.h: exhaustive search over the numbers of full partial-sum buffers of the two
- * roles.
+ * roles; and the row groups of a step (choose.h).
  */
 #include "schedule/lower/roles.h"
 
 #include "schedule/lower/choose.h"
 #include "schedule/variant_shapes.h"
+
+int64_t mgl_row_groups(int64_t rows)
+{
+    return (rows + MGL_ROW_GROUP - 1) / MGL_ROW_GROUP;
+}
+
+int64_t mgl_step_groups(const mgl_geometry *m, mgl_step step)
+{
+    switch (step) {
+    case MGL_STEP_QKV: /* q, k and v consecutively */
+        return mgl_row_groups((int64_t)m->heads * m->head_dim) +
+               2 * mgl_row_groups((int64_t)m->kv_heads * m->head_dim);
+    case MGL_STEP_O:
+    case MGL_STEP_DOWN:
+        return mgl_row_groups(m->hidden);
+    case MGL_STEP_GATE_UP:
+        return mgl_row_groups(m->ffn);
+    case MGL_STEP_HEAD:
+        return mgl_row_groups(m->vocab);
+    case MGL_STEP_ATTEND:
+    case MGL_STEP_COUNT:
+        break;
+    }
+    return 0;
+}
 
 /* Row groups of a step; gate and up count separately. */
 static int64_t step_total(const mgl_geometry *m, mgl_step step)
