@@ -36,7 +36,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/memory.h"
 #include "schedule/variants.h"
 
 /* ---- regions -------------------------------------------------------------------------------- */
