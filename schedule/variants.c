@@ -313,6 +313,23 @@ static void measure_input(const mgl_program *program, mgl_weight_format format, 
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
 }
 
+bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task)
+{
+    if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT)
+        return false;
+    const mgl_weight_format format = format_of(program, task);
+    if (!mgl_weight_format_is_scaled(format) || format.code == MGL_CODE_E4M3)
+        return false;
+    const int columns = mgl_weight_code_columns(format.code);
+    const int64_t blocks = blocks_of(bounded(mgl_task_inputs(program, task)), format.code);
+    const int64_t run = over(blocks + program->exec.warps - 1, program->exec.warps);
+    const int64_t group = format.group == MGL_GROUP_ALL ? run * columns : format.group;
+    return mgl_product_is_parted(program, task) ||
+           MGL_HALF_TAKES_DIGITS(mgl_limits_most(&program->limits),
+                                 run * columns / MGL_PART_COLUMNS,
+                                 over(run * columns + group - 1, group));
+}
+
 static void measure_task(const mgl_program *program, const mgl_task *task,
                          mgl_dimensions *dimensions)
 {

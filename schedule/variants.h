@@ -71,6 +71,9 @@ typedef struct mgl_dimensions {
  * into the digits of integer products. False for tasks that are no product, and for f32 weights. */
 bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task);
 
+/* Whether a product multiplies integer codes by digits of its input. */
+bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task);
+
 /* Sets the dimensions of a program, with 0 for those of a task. */
 void mgl_dimensions_of_program(const mgl_program *program, mgl_dimensions *out);
 

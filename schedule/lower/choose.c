@@ -740,6 +740,15 @@ int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
     return options->sequences < most ? options->sequences : most;
 }
 
+/* Whether a weight has scales. The tape then has fewer bytes for each edge. */
+static bool has_scales(const mgl_graph *graph)
+{
+    bool has = false;
+    for (int i = 0; i < graph->tensor_count; i++)
+        has |= mgl_tensor_is_quantized(&graph->tensors[i]);
+    return has;
+}
+
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *asked,
                                mgl_choices *out, mgl_error *err)
@@ -762,6 +771,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->share = choose_share(&graph->geometry, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config,
                             rows_for(options, config), out->splits, out->flags);
+    if (config->pending_bytes == 0 && has_scales(graph))
+        out->exec.pending_bytes = MGL_PENDING_BYTES;
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
         place_attention(&graph->geometry, target, out);

@@ -98,7 +98,7 @@ static void describe_lane(const emu_lane *lane, char *to, size_t length)
         [EMU_ANY] = "__any_sync",        [EMU_MAX] = "__reduce_max_sync",
         [EMU_MIN] = "__reduce_min_sync", [EMU_MIN_SIGNED] = "__reduce_min_sync",
         [EMU_ADD] = "__reduce_add_sync", [EMU_MMA_BF16] = "mma",
-        [EMU_MMA_F16] = "mma",           [EMU_MMA_S8] = "mma",
+        [EMU_MMA_F16] = "mma",           [EMU_MMA_U8_S8] = "mma",
         [EMU_WARPGROUP] = "wgmma"};
     if (lane->state == EMU_MEETING)
         snprintf(to, length, "waits for other lanes in %s", meetings[lane->meeting]);

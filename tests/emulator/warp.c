@@ -67,11 +67,12 @@ static void multiply(emu_warp *warp, bool bf16)
 
 enum { BYTES_K = 32 };
 
-/* mma.m16n8k32 of signed bytes. Lane 4 g + t has rows g and g + 8 of A and column g of B, at
- * k = 4 t to 4 t + 3 and 4 t + 16 to 4 t + 19. The layout of D is as above. */
+/* mma.m16n8k32 of unsigned and signed bytes. Lane 4 g + t has rows g and g + 8 of A and column g of
+ * B, at k = 4 t to 4 t + 3 and 4 t + 16 to 4 t + 19. The layout of D is as above. */
 static void multiply_bytes(emu_warp *warp)
 {
-    int8_t a[M][BYTES_K], b[N][BYTES_K];
+    uint8_t a[M][BYTES_K];
+    int8_t b[N][BYTES_K];
     for (int lane = 0; lane < EMU_LANES; lane++) {
         const emu_lane *l = &warp->lanes[lane];
         for (int i = 0; i < 4; i++)
@@ -218,14 +219,14 @@ void emu_conclude(emu_warp *warp)
 {
     emu_meeting kind = kind_of(warp);
     const bool whole = kind == EMU_SHUFFLE || kind == EMU_MMA_BF16 || kind == EMU_MMA_F16 ||
-                       kind == EMU_MMA_S8 || kind == EMU_WARPGROUP;
+                       kind == EMU_MMA_U8_S8 || kind == EMU_WARPGROUP;
     if (whole && warp->live < EMU_LANES)
         emu_problem("a shuffle or an mma of a warp that has lost lanes");
     else if (kind == EMU_SHUFFLE)
         shuffle(warp);
     else if (kind == EMU_WARPGROUP)
         multiply_warpgroup(warp);
-    else if (kind == EMU_MMA_S8)
+    else if (kind == EMU_MMA_U8_S8)
         multiply_bytes(warp);
     else if (whole)
         multiply(warp, kind == EMU_MMA_BF16);

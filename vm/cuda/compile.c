@@ -83,7 +83,7 @@ static void define_formats(mgl_cuda_recipe *o, const mgl_program *program)
         snprintf(name, sizeof name, "MGL_FORMAT_%d", (uint8_t)(i + 1));
         snprintf(value, sizeof value, "%d,%d,%d,%d,%d,%d,%u", (uint8_t)f->code, (uint8_t)f->scales,
                  (uint16_t)f->group, f->group_rows != 1, f->zeros,
-                 mgl_weight_format_has_factors(*f), (uint8_t)mgl_cuda_inputs(program, i + 1));
+                 mgl_weight_format_has_factors(*f), mgl_cuda_inputs(program, i + 1));
         add(o, "-D%s=%s", name, value);
     }
 }

@@ -149,7 +149,10 @@ uint32_t mgl_cuda_inputs(const mgl_program *program, int number)
         const int width = columns == m->hidden                         ? 0
                           : columns == (int64_t)m->heads * m->head_dim ? 1
                                                                        : 2;
-        inputs |= UINT32_C(1) << MGL_CUDA_INPUT(width, mgl_product_is_parted(program, task));
+        const int kind = mgl_product_is_parted(program, task)      ? MGL_INPUT_PARTS
+                         : mgl_product_takes_digits(program, task) ? MGL_INPUT_DIGITS
+                                                                   : MGL_INPUT_HALF;
+        inputs |= UINT32_C(1) << MGL_CUDA_INPUT(width, kind);
     }
     return inputs;
 }

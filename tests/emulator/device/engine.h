@@ -36,7 +36,7 @@ typedef enum emu_meeting {
     EMU_ADD,
     EMU_MMA_BF16,
     EMU_MMA_F16,
-    EMU_MMA_S8,
+    EMU_MMA_U8_S8,
     EMU_WARPGROUP
 } emu_meeting;
 

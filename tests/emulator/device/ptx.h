@@ -484,12 +484,12 @@ static inline void ptx_mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(
 }
 
 /* The sums are integers: their bits are in the floats of emu_mma. */
-static inline void ptx_mma_sync_aligned_m16n8k32_row_col_s32_s8_s8_s32(
+static inline void ptx_mma_sync_aligned_m16n8k32_row_col_s32_u8_s8_s32(
     int &d0, int &d1, int &d2, int &d3, unsigned a0, unsigned a1, unsigned a2, unsigned a3,
     unsigned b0, unsigned b1, int c0, int c1, int c2, int c3)
 {
     float d[4];
-    emu_multiply(EMU_MMA_S8, d[0], d[1], d[2], d[3], {a0, a1, a2, a3}, {b0, b1},
+    emu_multiply(EMU_MMA_U8_S8, d[0], d[1], d[2], d[3], {a0, a1, a2, a3}, {b0, b1},
                  {__int_as_float(c0), __int_as_float(c1), __int_as_float(c2), __int_as_float(c3)});
     d0 = __float_as_int(d[0]);
     d1 = __float_as_int(d[1]);

@@ -563,23 +563,15 @@ static __device__ __forceinline__ u32 f16_of_e4m3(u16 pair)
     return word;
 }
 
-/* (bits & mask) ^ flip, as one instruction, also if mask and flip are constants. */
-static __device__ __forceinline__ u32 masked_flipped(u32 bits, u32 mask, u32 flip)
-{
-    u32 word;
-    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(word) : "r"(bits), "r"(mask), "r"(flip));
-    return word;
-}
-
-/* d = a b on tensor cores, 16 x 32 by 32 x 8, of signed 8-bit integers with exact 32-bit sums. The
- * PTX ISA shows the lane layout at mma.m16n8k32. */
+/* d += a b on tensor cores, 16 x 32 by 32 x 8, with exact 32-bit sums. a: unsigned 8-bit integers,
+ * b: signed 8-bit integers. The PTX ISA shows the lane layout at mma.m16n8k32. */
 static __device__ __forceinline__ void multiply_integers(int *d, uint4 a, uint2 b)
 {
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%10, %11, %12, %13};"
         : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y), "r"(0), "r"(0), "r"(0),
-          "r"(0));
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y), "r"(d[0]), "r"(d[1]),
+          "r"(d[2]), "r"(d[3]));
 }
 
 /* ---- warpgroups ---- */

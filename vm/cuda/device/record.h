@@ -32,10 +32,13 @@ enum {
  * (linear/scaled_input.cuh). */
 #define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps)*4 + 127) / 128 * 128)
 
+/* How products of up to 16-bit weights take their input: as 16 bits; in parts, because 16 bits do
+ * not hold it (mgl_product_is_parted); or 16 bits as digits (mgl_product_takes_digits). */
+enum { MGL_INPUT_HALF, MGL_INPUT_PARTS, MGL_INPUT_DIGITS };
+
 /* The index of the bit of an input in the set of inputs that tasks have. width: 0 for a hidden row,
- * 1 for the output of attention, 2 for others. low: 16 bits do not hold the input
- * (mgl_product_is_parted). */
-#define MGL_CUDA_INPUT(width, low) ((width)*2 + ((low) ? 1 : 0))
+ * 1 for the output of attention, 2 for others. */
+#define MGL_CUDA_INPUT(width, kind) ((width)*3 + (kind))
 
 /* The rows of a range: all of them, the unsplit or the split ones. A kind of rows of program.h
  * (MGL_ROWS_...) is one less. */

@@ -62,8 +62,9 @@ static __device__ __forceinline__ void save_ring_place(const machine &m)
  * this wait (is_lost). */
 static __device__ __forceinline__ void ring_wait(machine &m, u32 end)
 {
-    if ((int)(end - m.known) > 0)
-        m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
+    if ((int)(end - m.known) <= 0)
+        return;
+    m.known = max(m.known, __reduce_min_sync(0xFFFFFFFFu, load_shared_acquire(&own().landed)));
     for (; (int)(end - m.known) > 0; m.known++) {
         u64 *full = &own().full[m.known % MGL_RING];
         const u32 parity = parity_of(m.known), since = trace_clock();

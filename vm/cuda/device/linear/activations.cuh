@@ -72,7 +72,8 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     const int most = MGL_ACTIVATION_BYTES - (number > 0 ? RANGE_BYTES : 0);
     int columns = merges ? x.count[2] * HEAD_DIM : x.count[1];
     int kblocks = number > 0 ? parts_of_columns(columns, block_parts) : blocks_of(columns);
-    bool low = (number > 0 || VECTOR == 8) && (has_norm || x.dtype == DTYPE_F32);
+    bool low = ((number > 0 || VECTOR == 8) && (has_norm || x.dtype == DTYPE_F32)) ||
+               half_takes_digits(number, columns);
     /* row pitch = 64 bytes modulo 128, so that the lanes of two rows load from different banks */
     int parts = count * (low ? 2 : 1), row_bytes = kblocks * block_parts * MGL_BLOCK_ROW_BYTES;
     if (parts > 1 && kblocks * block_parts % 2 == 0 && parts * (row_bytes + 64) <= most)

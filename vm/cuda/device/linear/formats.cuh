@@ -13,9 +13,11 @@
  *   integer code u needs only a mask or a byte permutation: the low bits of an f16 number with an
  *   exponent of 0 are the subnormal number u 2^-24.
  *
- *   Integer products, for integer codes and activations that 16 bits do not hold (`low`):
- *   integers() converts the codes to signed bytes. Two parts take one MMA of 8-bit integers with
- *   four digits of each activation (linear/scaled_input.cuh). Integer sums are exact in any order.
+ *   Integer products, for integer codes and activations that 16 bits do not hold (`low`): MMAs of
+ *   8-bit integers multiply the codes by four digits of each activation
+ *   (linear/scaled_input.cuh). Bytes of 8-bit codes are operands as they are. Of 4-bit codes, each
+ *   byte has a low code a and a high code b. For activations x of a and y of b, two products need
+ *   no shifts: (16 b + a) y + a (16 x - y) = 16 (a x + b y). Integer sums are exact in any order.
  *
  *   Panels (linear/warp_teams.cuh): rounded() dequantizes each weight to the 16-bit dtype of the
  *   program.
@@ -39,14 +41,14 @@ struct group_scale {
     float scale, zero;
 };
 
-/* Whether tasks have an input of COLUMNS columns, with low parts (`low`) or without. `inputs`: a
- * bit set of MGL_CUDA_INPUT (record.h). */
-static __device__ __forceinline__ constexpr bool has_input(unsigned inputs, int columns, bool low)
+/* Whether tasks have an input of COLUMNS columns that they take in the way `kind` (MGL_INPUT_...).
+ * `inputs`: a bit set of MGL_CUDA_INPUT (record.h). */
+static __device__ __forceinline__ constexpr bool has_input(unsigned inputs, int columns, int kind)
 {
     return inputs >> MGL_CUDA_INPUT(columns == MGL_HIDDEN     ? 0
                                     : columns == MGL_ATTENDED ? 1
                                                               : 2,
-                                    low) &
+                                    kind) &
            1;
 }
 
@@ -77,11 +79,13 @@ struct scaled_weights {
         HAS_OFFSET = CODE != CODE_E4M3,    /* codes are integers with a zero point or a minimum */
         INTEGERS = HAS_OFFSET,
         INPUTS = USED,
-        MIDDLE = FOUR_BITS ? 8 : 128, /* the code whose integer is 0 */
-        STEP = FOUR_BITS ? 16 : 1,    /* difference of the integers of adjacent codes */
-        /* the sums of the activations of groups are needed beside the products of integers */
-        HAS_ONES = ZEROS || HAS_MINIMUMS,
-        PAIR_UNITS = 2 * SPLIT /* units of two parts */
+        PAIR_UNITS = 2 * SPLIT,   /* units of two parts */
+        MMAS = FOUR_BITS ? 2 : 1, /* integer MMAs of a block */
+        /* The code of base sums (add_integers): the zero point if all groups have the same, else 1.
+         */
+        BASE = ZEROS || HAS_MINIMUMS ? 1
+               : FOUR_BITS           ? 8
+                                     : 128
     };
 
     /* Blocks of a row. */
@@ -161,38 +165,46 @@ struct scaled_weights {
         return make_uint4(words[0], words[1], words[2], words[3]);
     }
 
-    /* The integers of parts 2 pair and 2 pair + 1 of a lane's 16 bytes, as the A operand of
-     * multiply_integers(): STEP (code - MIDDLE). Rows 0 to 7 of the operand are the first part,
-     * rows 8 to 15 the second part. The columns of a quarter of a part: 0 to 3, then 4 to 7 for
-     * 8-bit codes; 0, 4, 1, 5, then 2, 6, 3, 7 for 4-bit codes (digits_chunk). */
+    /* Parts 2 pair and 2 pair + 1 of a lane's 16 bytes, as the A operand of multiply_integers().
+     * Rows 0 to 7 of the operand are the first part, rows 8 to 15 the second part. 8-bit codes:
+     * columns 0 to 3 of a quarter of a part, then columns 4 to 7. 4-bit codes: the low codes, of
+     * columns 0, 4, 1 and 5, then the whole bytes (digits_chunk). */
     static __device__ __forceinline__ uint4 integers(uint4 raw, int pair)
     {
-        if (FOUR_BITS) {
-            const u32 first = pair ? raw.z : raw.x, second = pair ? raw.w : raw.y;
-            return make_uint4(masked_flipped(first << 4, 0xF0F0F0F0u, 0x80808080u),
-                              masked_flipped(second << 4, 0xF0F0F0F0u, 0x80808080u),
-                              masked_flipped(first, 0xF0F0F0F0u, 0x80808080u),
-                              masked_flipped(second, 0xF0F0F0F0u, 0x80808080u));
-        }
-        return make_uint4(raw.x ^ 0x80808080u, raw.z ^ 0x80808080u, raw.y ^ 0x80808080u,
-                          raw.w ^ 0x80808080u);
+        if (!FOUR_BITS)
+            return make_uint4(raw.x, raw.z, raw.y, raw.w);
+        const u32 first = pair ? raw.z : raw.x, second = pair ? raw.w : raw.y;
+        return make_uint4(first & 0x0F0F0F0Fu, second & 0x0F0F0F0Fu, first, second);
     }
 
-    /* Adds the products of a group to `total`, for one digit of the activations. `sum`: the sum of
-     * integers() times digits over the group. `ones`: if HAS_ONES, the sum of the digits. The
-     * result is STEP times too large; digit_factor() divides by STEP. */
+    /* The A operand of MMA `n` of a lane's 16 bytes, for groups of whole blocks, without moves of
+     * registers. Of 4-bit codes, MMA 0 has the whole bytes, MMA 1 the low codes. Words 0 and 2 are
+     * in rows 0 to 7, words 1 and 3 in rows 8 to 15. */
+    static __device__ __forceinline__ uint4 block_integers(uint4 raw, int n)
+    {
+        const u32 mask = n == 0 ? 0xFFFFFFFFu : 0x0F0F0F0Fu;
+        return make_uint4(raw.x & mask, raw.y & mask, raw.z & mask, raw.w & mask);
+    }
+
+    /* Four bytes of codes, all of them BASE. */
+    static __device__ __forceinline__ constexpr u32 base_codes()
+    {
+        return BASE * (FOUR_BITS ? 0x11111111u : 0x01010101u);
+    }
+
+    /* Adds the products of a group to `total`, for one digit of the activations. `sum`: the
+     * products of codes and digits. `base`: the sum that the group would have if all its codes
+     * were BASE. The result for 4-bit codes is 16 times too large; digit_factor() divides by 16. */
     static __device__ __forceinline__ float add_integers(float total, group_scale of, int sum,
-                                                         int ones)
+                                                         int base)
     {
         if (HAS_MINIMUMS)
-            return fmaf(of.zero, (float)(STEP * ones),
-                        fmaf(of.scale, (float)(sum + STEP * MIDDLE * ones), total));
-        if (STORED_ZEROS)
-            sum -= STEP * ((int)of.zero - MIDDLE) * ones;
+            return fmaf(of.zero, (float)base, fmaf(of.scale, (float)sum, total));
+        sum -= STORED_ZEROS ? (int)of.zero * base : base;
         return ON_TAPE ? fmaf(of.scale, (float)sum, total) : (float)sum;
     }
 
-    /* The factor of the sums of digit `digit`: 2^(8 digit) / STEP. */
+    /* The factor of the sums of digit `digit`: 2^(8 digit), divided by 16 for 4-bit codes. */
     static __device__ __forceinline__ float digit_factor(int digit)
     {
         return __uint_as_float((127 + 8 * digit - (FOUR_BITS ? 4 : 0)) << 23);
@@ -293,6 +305,23 @@ static __device__ __forceinline__ bool has_factors(int number)
     return number > 0 && with_format(number, [](auto f) { return (bool)decltype(f)::HAS_FACTORS; });
 }
 #endif
+
+/* Whether a product with this format multiplies an input of `columns` columns by digits even if the
+ * input has 16 bits: mgl_product_takes_digits. */
+static __device__ __forceinline__ bool half_takes_digits(int number, int columns)
+{
+#if MGL_SCALED
+    if (MGL_ROWS == 1 && number > 0)
+        return with_format(number, [&](auto f) {
+            typedef decltype(f) F;
+            const int run = (F::blocks(columns) + MGL_WARPS - 1) / MGL_WARPS;
+            const int group = F::GROUP_COLUMNS ? (int)F::GROUP_COLUMNS : run * F::BLOCK;
+            return F::INTEGERS && MGL_HALF_TAKES_DIGITS(MGL_ROWS, run * F::PARTS,
+                                                        (run * F::BLOCK + group - 1) / group);
+        });
+#endif
+    return false;
+}
 
 /* Parts of 32 columns in a block of a format; 1 for format 0. */
 static __device__ __forceinline__ int parts_of_block(int number)

@@ -54,7 +54,8 @@ static __device__ __forceinline__ constexpr bool has_unscaled(int columns)
     bool has = !MGL_SCALED;
     for (int i = 0; i < 3; i++)
         has |= blocks_of(widths[i]) == blocks_of(columns) &&
-               (has_input(MGL_INPUTS, widths[i], false) || has_input(MGL_INPUTS, widths[i], true));
+               (has_input(MGL_INPUTS, widths[i], MGL_INPUT_HALF) ||
+                has_input(MGL_INPUTS, widths[i], MGL_INPUT_PARTS));
     return has;
 }
 

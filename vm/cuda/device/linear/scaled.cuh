@@ -184,7 +184,7 @@ static __device__ __forceinline__ uint2 digits_at(const machine &m, const uint2 
 
 /* The sums of one digit of a row of activations for a row group. */
 struct integer_sums {
-    int group, ones; /* of the current group: codes times digits; digits alone */
+    int group, base; /* of the current group; and if all its codes were F::BASE */
     float total;     /* of the finished groups, multiplied by their scales */
 };
 
@@ -193,7 +193,7 @@ static __device__ __forceinline__ void end_integers(integer_sums *s, const group
 {
 #pragma unroll
     for (int n = 0; n < N; n++)
-        s[n] = {0, 0, F::add_integers(s[n].total, of, s[n].group, s[n].ones)};
+        s[n] = {0, 0, F::add_integers(s[n].total, of, s[n].group, s[n].base)};
 }
 
 /* Like sum_scaled, for integer codes and for activations of up to N rows as digits. */
@@ -204,7 +204,6 @@ NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
     const int rows = psum_rows(in.count), each = psum_groups(in.count), row = m.lane >> 2;
     const int scale_blocks = F::scale_blocks(seg.columns), scale_groups = F::groups(seg.columns);
     const mgl_tape_order p = mgl_tape_order_of(seg.kblocks, MGL_WARPS);
-    const uint4 one = make_uint4(0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u);
     int blocks, first = run_of(seg.kblocks, m.warp, &blocks);
     const uint2 *x =
         (const uint2 *)(activation_buffer() +
@@ -224,7 +223,7 @@ NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
             const uint4 raw = load_block(ring_spot(m, block), m.lane);
 #pragma unroll
             for (int pair = 0; pair < F::PARTS / 2; pair++) {
-                int sums[N][F::PAIR_UNITS], ones[N][F::PAIR_UNITS] = {};
+                int sums[N][F::PAIR_UNITS], base[N][F::PAIR_UNITS];
 #pragma unroll
                 for (int n = 0; n < N; n++) {
                     const int line = min(n, in.count - 1);
@@ -232,8 +231,7 @@ NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
                         m, (const uint2 *)((const u8 *)x + line * in.row_bytes), line,
                         first * F::PARTS, i * F::PARTS / 2 + pair);
                     multiply_pair<F>(F::integers(raw, pair), b, m.lane, sums[n]);
-                    if (F::HAS_ONES)
-                        multiply_pair<F>(one, b, m.lane, ones[n]);
+                    multiply_pair<F>(base_pair<F>(), b, m.lane, base[n]);
                 }
 #pragma unroll
                 for (int unit = 0; unit < F::PAIR_UNITS; unit++) {
@@ -248,7 +246,7 @@ NEAR_OR_INLINE machine sum_integers(machine m, const mgl_device_segment seg)
 #pragma unroll
                     for (int n = 0; n < N; n++) {
                         s[n].group += sums[n][unit];
-                        s[n].ones += ones[n][unit];
+                        s[n].base += base[n][unit];
                     }
                 }
             }

@@ -25,10 +25,9 @@ struct scaled_batch_path
     enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
     typedef scaled_path<F, KB * F::BLOCK, F::INTEGERS && LOW> W;
     typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
-    /* registers for the run and the sums of its groups of codes 1; with digits, the loop computes
-     * these sums */
+    /* registers for the run and the sums of its groups of codes 1, or of codes BASE */
     static constexpr int RUN_REGISTERS =
-        (4 * input_run::HELD + (W::DIGITS ? 0 : 2 * W::ONES)) * input_run::PARTS;
+        4 * input_run::HELD * input_run::PARTS + (W::DIGITS ? 1 : 2 * input_run::PARTS) * W::ONES;
     /* blocks that registers have room for, and blocks that are loaded at once */
     static constexpr int ROOM = (MOST_REGISTERS - RUN_REGISTERS) / W::BLOCK_REGISTERS;
     static constexpr int EACH = batch_steps < W::RUN,
@@ -93,9 +92,8 @@ static __device__ __forceinline__ void digit_operands(const machine &m, bool odd
                                                       const float *v, uint4 *to)
 {
     u32 t[8], own[4], other[4], words[DIGITS][2];
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-        t[i] = digits_of(v[i] * factor);
+    digits_of<F::FOUR_BITS>(v, factor, t);
+    digits_of<F::FOUR_BITS>(v + 4, factor, t + 4);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         own[i] = odd ? t[4 + i] : t[i];
@@ -172,7 +170,7 @@ template <class F, class C>
 static __device__ __forceinline__ void scale_rows(const machine &m, const lane_rows &x, uint4 *held,
                                                   float *reduce)
 {
-    constexpr int TOP = C::W::DIGITS ? DIGITS_TOP : F16_TOP;
+    constexpr int TOP = C::W::DIGITS ? digits_top(F::FOUR_BITS) : F16_TOP;
     float factor[2];
     u32 most[2];
 #pragma unroll
@@ -259,46 +257,83 @@ static __device__ __forceinline__ void sum_ones(const machine &m, const uint4 *h
 /* The sums of one digit of all rows. */
 enum { BATCH_ROWS = 8 };
 struct batch_integers {
-    bool many;                               /* more than four rows */
-    int group[BATCH_ROWS], ones[BATCH_ROWS]; /* of the current group: codes times digits; digits */
-    float total[BATCH_ROWS];                 /* of the finished groups, times their scales */
+    bool many;               /* more than four rows */
+    int group[BATCH_ROWS];   /* of the current group */
+    float total[BATCH_ROWS]; /* of the finished groups, times their scales */
 };
+
+/* Operand k (two rows) of the pair of parts that begins with part b of the run. */
+template <class C>
+static __device__ __forceinline__ uint4 pair_operand(const machine &m, const uint4 *held, int b,
+                                                     int k)
+{
+    return b < C::BUFFERED ? *buffered_operand<C>(m, b + k / 2, k % 2)
+                           : held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * 2 + k];
+}
+
+/* The sums that the groups of the run would have if all codes were F::BASE. A lane has the sums of
+ * digit lane % 4 of row lane / 4. */
+template <class C> struct batch_bases {
+    int of[C::W::GROUPS];
+};
+
+template <class F, class C>
+static __device__ __forceinline__ batch_bases<C> bases_of(const machine &m, const uint4 *held,
+                                                          bool many)
+{
+    typedef typename C::W W;
+    batch_bases<C> bases = {};
+#pragma unroll
+    for (int b = 0; b < W::PARTS; b += 2)
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if (k >= 2 && !many)
+                break;
+            const uint4 x = pair_operand<C>(m, held, b, k);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                int sums[F::PAIR_UNITS];
+                multiply_pair<F>(base_pair<F>(), h ? make_uint2(x.z, x.w) : make_uint2(x.x, x.y),
+                                 m.lane, sums);
+#pragma unroll
+                for (int u = 0; u < F::PAIR_UNITS; u++)
+                    bases.of[(b * F::SPLIT + u) / W::GROUP] +=
+                        m.lane >> 2 == 2 * k + h ? sums[u] : 0;
+            }
+        }
+    return bases;
+}
 
 /* Multiplies pair `pair` of the parts of block i of the run, which is `raw`, by all rows. of:
  * the scales of the groups from group g0 on. */
 template <class F, class C>
-static __device__ __forceinline__ void add_pair(const machine &m, const uint4 *held, int i,
-                                                int pair, uint4 raw, const group_scale *of, int g0,
-                                                batch_integers &s)
+static __device__ __forceinline__ void
+add_pair(const machine &m, const uint4 *held, const batch_bases<C> &bases, int i, int pair,
+         uint4 raw, const group_scale *of, int g0, batch_integers &s)
 {
     typedef typename C::W W;
     const uint4 integers = F::integers(raw, pair);
-    const uint4 one = make_uint4(0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u);
     const int b = i * F::PARTS + 2 * pair;
 #pragma unroll
     for (int k = 0; k < 4; k++) { /* two rows */
         if (k >= 2 && !s.many)
             break;
-        const uint4 x = b < C::BUFFERED ? *buffered_operand<C>(m, b + k / 2, k % 2)
-                                        : held[(b < C::BUFFERED ? 0 : b - C::BUFFERED) * 2 + k];
+        const uint4 x = pair_operand<C>(m, held, b, k);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             const uint2 word = h ? make_uint2(x.z, x.w) : make_uint2(x.x, x.y);
             const int row = 2 * k + h;
-            int sums[F::PAIR_UNITS], ones[F::PAIR_UNITS] = {};
+            int sums[F::PAIR_UNITS];
             multiply_pair<F>(integers, word, m.lane, sums);
-            if (F::HAS_ONES)
-                multiply_pair<F>(one, word, m.lane, ones);
 #pragma unroll
             for (int u = 0; u < F::PAIR_UNITS; u++) {
                 const int unit = i * F::UNITS + pair * F::PAIR_UNITS + u, group = unit / W::GROUP;
                 s.group[row] += sums[u];
-                s.ones[row] += ones[u];
                 if ((unit + 1) % W::GROUP != 0 && unit + 1 != W::UNITS)
                     continue;
-                s.total[row] =
-                    F::add_integers(s.total[row], of[group - g0], s.group[row], s.ones[row]);
-                s.group[row] = s.ones[row] = 0;
+                const int base = __shfl_sync(0xFFFFFFFFu, bases.of[group], row * 4 + (m.lane & 3));
+                s.total[row] = F::add_integers(s.total[row], of[group - g0], s.group[row], base);
+                s.group[row] = 0;
             }
         }
     }
@@ -311,7 +346,8 @@ static __device__ __forceinline__ void add_pair(const machine &m, const uint4 *h
 template <class F, class C, int FROM = 0>
 static __device__ __forceinline__ void
 add_scaled_batch(machine &m, position &p, const uint4 *held, const batch_ones<F, C> &ones,
-                 group_sums<C> &s, batch_integers &digits, float (*total)[2])
+                 const batch_bases<C> &bases, group_sums<C> &s, batch_integers &digits,
+                 float (*total)[2])
 {
     typedef typename C::W W;
     constexpr int N = W::RUN - FROM < C::EACH ? W::RUN - FROM : C::EACH;
@@ -337,7 +373,7 @@ add_scaled_batch(machine &m, position &p, const uint4 *held, const batch_ones<F,
         ring_free(m, m.base + (p.block + END) / PAGE_BLOCKS);
 #pragma unroll
     for (int i = 0; W::DIGITS && i < N * F::PARTS / 2; i++)
-        add_pair<F, C>(m, held, FROM + i / (F::PARTS / 2), i % (F::PARTS / 2),
+        add_pair<F, C>(m, held, bases, FROM + i / (F::PARTS / 2), i % (F::PARTS / 2),
                        w[i / (F::PARTS / 2)], of, G0, digits);
 #pragma unroll
     for (int i = 0; !W::DIGITS && i < N * F::UNITS; i++) {
@@ -354,7 +390,7 @@ add_scaled_batch(machine &m, position &p, const uint4 *held, const batch_ones<F,
         s = {};
     }
     if constexpr (FROM + N < W::RUN)
-        add_scaled_batch<F, C, FROM + N>(m, p, held, ones, s, digits, total);
+        add_scaled_batch<F, C, FROM + N>(m, p, held, ones, bases, s, digits, total);
 }
 
 /* Computes all row groups of a task with format F. The record of the task may be overwritten after
@@ -367,10 +403,13 @@ template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
     float reduce[2];
     scale_rows<F, C>(m, gather_batch<C>(m, in, held), held, reduce);
     batch_ones<F, C> ones;
-    if constexpr (!C::W::DIGITS)
-        sum_ones<F, C>(m, held, ones);
+    batch_bases<C> bases;
     const int segments = in.segments;
     const bool many = __any_sync(0xFFFFFFFFu, in.count > BATCH_ROWS / 2);
+    if constexpr (C::W::DIGITS)
+        bases = bases_of<F, C>(m, held, many);
+    else
+        sum_ones<F, C>(m, held, ones);
     position p = begin_batch<C::LOW>(m, in.count);
     input_is_there(m, m.base + in.end);
     for (int i = 0; i < segments; i++) {
@@ -381,7 +420,7 @@ template <class F, class C> NEAR_OR_INLINE machine sum_scaled_batch(machine m)
             batch_integers digits = {many};
             float total[C::PARTS][2] = {}, result[2];
             p.at = ring_spot(m, p.block + W::SCALE_BLOCKS + m.warp) * MGL_BLOCK_BYTES + m.lane * 16;
-            add_scaled_batch<F, C>(m, p, held, ones, s, digits, total);
+            add_scaled_batch<F, C>(m, p, held, ones, bases, s, digits, total);
             p.block += W::ROW_GROUP_BLOCKS;
             if (F::ON_TAPE)
                 ring_free(m, m.base + p.block / PAGE_BLOCKS);
@@ -413,10 +452,11 @@ template <class F, int KB, bool LOW>
 static __device__ __forceinline__ void try_scaled_batch(machine &m, const input &in)
 {
     typedef scaled_batch_path<F, KB, LOW> C;
+    constexpr int KIND = LOW ? MGL_INPUT_PARTS : MGL_INPUT_HALF;
     constexpr bool USED =
-        (F::blocks(MGL_HIDDEN) == KB && has_input(F::INPUTS, MGL_HIDDEN, LOW)) ||
-        (F::blocks(MGL_ATTENDED) == KB && has_input(F::INPUTS, MGL_ATTENDED, LOW)) ||
-        (F::blocks(MGL_FFN) == KB && has_input(F::INPUTS, MGL_FFN, LOW));
+        (F::blocks(MGL_HIDDEN) == KB && has_input(F::INPUTS, MGL_HIDDEN, KIND)) ||
+        (F::blocks(MGL_ATTENDED) == KB && has_input(F::INPUTS, MGL_ATTENDED, KIND)) ||
+        (F::blocks(MGL_FFN) == KB && has_input(F::INPUTS, MGL_FFN, KIND));
     if constexpr (C::FITS && USED)
         if (in.kblocks == KB && in.low == LOW && LOW == (in.x.dtype == DTYPE_F32))
             m = m.warp < C::W::P.warps ? sum_scaled_batch<F, C>(m) : skip_batch(m);

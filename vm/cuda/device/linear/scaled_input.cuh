@@ -8,12 +8,14 @@
  *   parts, as for 16-bit weights (linear/activations.cuh).
  *
  *   Fixed point, for integer codes and values that need more than 16 bits: the power of two brings
- *   the largest value to at least 2^29 and below 2^30. Each value is rounded to an integer of 31
- *   bits with its sign. The four signed digits of the integer to the base 256 are 8-bit integers.
- *   The error is at most 2^-30 of the largest value. The four digits need as many bytes as the
- *   high and low parts. In the activation buffer, a quarter of a part (eight columns) has 16 bytes
- *   in the row of the high parts, for digits 3 and 2 of its columns, and 16 bytes in the row of
- *   the low parts, for digits 1 and 0.
+ *   the largest value to at least 2^29 and below 2^30. Each value is rounded to an integer. The
+ *   four signed digits of the integer to the base 256 are 8-bit integers. The error is at most
+ *   2^-30 of the largest value. For 4-bit codes, these limits are 2^25, 2^26 and 2^-26: the
+ *   integers x of half of the columns are replaced by 16 x - y, where y is the integer of the
+ *   column whose code is in the same byte (linear/formats.cuh). The four digits need as many bytes
+ *   as the high and low parts. In the activation buffer, a quarter of a part (eight columns) has
+ *   16 bytes in the row of the high parts, for digits 3 and 2 of its columns, and 16 bytes in the
+ *   row of the low parts, for digits 1 and 0.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
 #define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
@@ -33,7 +35,14 @@ static __device__ __forceinline__ float &range_of(const machine &m, int j, int w
     return ((float *)(activation_buffer() + MGL_ACTIVATION_BYTES - RANGE_BYTES))[j * MGL_WARPS + w];
 }
 
-enum { F16_TOP = 14, DIGITS_TOP = 29, DIGITS = 4 };
+enum { F16_TOP = 14, DIGITS = 4 };
+
+/* The largest absolute value of a run that becomes digits is at least 2^top and below 2^(top + 1).
+ */
+static __device__ __forceinline__ constexpr int digits_top(bool four_bits)
+{
+    return four_bits ? 25 : 29;
+}
 
 /* The power of two that multiplies a run: it brings the largest absolute value to at least 2^top
  * and below 2^(top + 1). `most`: the bits of the largest value; values below 2^-95 are treated like
@@ -44,13 +53,13 @@ static __device__ __forceinline__ float enlarging(u32 most, int top)
     return __uint_as_float((254 + top - exponent) << 23);
 }
 
-/* Returns 1 / enlarging(most, top). For DIGITS_TOP, returns NaN if the run has an infinity or a
- * NaN, because digits cannot hold these values. */
+/* Returns 1 / enlarging(most, top). For digits, returns NaN if the run has an infinity or a NaN,
+ * because digits cannot hold these values. */
 static __device__ __forceinline__ float reducing(u32 most, int top)
 {
     const u32 exponent = min(max(most >> 23, 32u), 254u);
-    return __uint_as_float(top == DIGITS_TOP && most >> 23 == 255 ? 0x7FC00000u
-                                                                  : (exponent - top) << 23);
+    return __uint_as_float(top != F16_TOP && most >> 23 == 255 ? 0x7FC00000u
+                                                               : (exponent - top) << 23);
 }
 
 /* Whether a task with format F multiplies the integers of the codes by digits of its input. */
@@ -59,11 +68,22 @@ template <class F> static __device__ __forceinline__ bool takes_digits(const inp
     return F::INTEGERS && in.low;
 }
 
-/* Rounds v, whose absolute value is below 2^30, to an integer. Byte d of the result is digit d:
- * the integer is the sum of digit d times 256^d, with digits from -128 to 127. */
-static __device__ __forceinline__ u32 digits_of(float v)
+/* The digits of the integers of four neighboring columns, v (4) times `factor`. Byte d of to[i] is
+ * digit d of integer i, which is the sum of digit d times 256^d, with digits from -128 to 127. For
+ * 4-bit codes, columns 0 and 1 have their codes in the bytes of columns 2 and 3. */
+template <bool FOUR_BITS>
+static __device__ __forceinline__ void digits_of(const float *v, float factor, u32 *to)
 {
-    return ((u32)__float2int_rn(v) + 0x00808080u) ^ 0x00808080u;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = (u32)__float2int_rn(v[i] * factor);
+    if (FOUR_BITS) {
+        to[0] = 16 * to[0] - to[2];
+        to[1] = 16 * to[1] - to[3];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = (to[i] + 0x00808080u) ^ 0x00808080u;
 }
 
 /* Transposes bytes: byte i of result d is byte d of word i. */
@@ -102,9 +122,8 @@ template <bool FOUR_BITS>
 static __device__ __forceinline__ chunk digits_chunk(const float *v, float factor)
 {
     u32 t[CHUNK_COLUMNS], words[DIGITS][2];
-#pragma unroll
-    for (int i = 0; i < CHUNK_COLUMNS; i++)
-        t[i] = digits_of(v[i] * factor);
+    digits_of<FOUR_BITS>(v, factor, t);
+    digits_of<FOUR_BITS>(v + 4, factor, t + 4);
     digit_words<FOUR_BITS>(t, words);
     return {make_uint4(words[3][0], words[3][1], words[2][0], words[2][1]),
             make_uint4(words[1][0], words[1][1], words[0][0], words[0][1])};
@@ -133,18 +152,26 @@ static __device__ __forceinline__ int digit_place(int lane, int part)
     return ((part + mine.second) * PART_CHUNKS + (lane & 3)) * 2 + 1 - (mine.digit & 1);
 }
 
-/* Multiplies the integers of two parts by one row of digits. sums (PAIR_UNITS): the sum of each
- * unit, in order of columns, for digit lane % 4. x: the lane's B operand. */
+/* Multiplies two parts by one row of digits. integers: F::integers() of the parts. sums
+ * (PAIR_UNITS): the sum of each unit, in order of columns, for digit lane % 4. x: the lane's B
+ * operand. */
 template <class F>
 static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, int lane, int *sums)
 {
 #pragma unroll
     for (int h = 0; h < F::SPLIT; h++) {
-        int d[4];
+        int d[4] = {};
         multiply_integers(d, integers, F::in_unit(x, h, lane));
         sums[h] = d[0];
         sums[F::SPLIT + h] = d[3];
     }
+}
+
+/* The A operand of two parts whose codes are all F::BASE. */
+template <class F> static __device__ __forceinline__ uint4 base_pair()
+{
+    const u32 codes = F::base_codes();
+    return F::integers(make_uint4(codes, codes, codes, codes), 0);
 }
 
 /* Adds the digits of four sets of sums. Four neighboring lanes have one digit each of total (4).
@@ -262,7 +289,7 @@ template <class F>
 static __device__ __forceinline__ void gather_scaled_row(const machine &m, const input &in, int j,
                                                          int first, int n)
 {
-    const int top = takes_digits<F>(in) ? DIGITS_TOP : F16_TOP;
+    const int top = takes_digits<F>(in) ? digits_top(F::FOUR_BITS) : F16_TOP;
     float v[CHUNK_COLUMNS], squares = 0.0f;
     u32 most = 0;
     for (int c = m.lane; c < n; c += 32) {

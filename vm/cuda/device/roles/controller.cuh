@@ -14,8 +14,8 @@
  *
  * Attention and merges of unsplit or of split rows do nothing in an epoch without such rows. If
  * such a task has no waits, signals and clears, the controller leaves it out: the task is not
- * announced (is_left_out). The controller never leaves out two tasks in a row, nor the task after
- * enter. If the second task does nothing either, it is announced and ends at once.
+ * announced (leave_out). The controller leaves out at most two tasks in a row, and not the task
+ * after enter. If the third task does nothing either, it is announced and ends at once.
  *
  * The clear after a task resets the set that the next epoch uses. No task of this epoch writes
  * there, and the controller itself enters the next epoch. So the next task does not wait for the
@@ -48,6 +48,8 @@ static __device__ __forceinline__ void fetch_wait()
 }
 
 static_assert(MGL_LEAST_RECORDS >= RECORDS, "enter has ended when what is behind is fetched");
+
+enum { MOST_LEFT_OUT = RECORDS - 2 }; /* tasks in a row */
 
 /* Whether the machine's record is the last of its epoch. */
 static __device__ __forceinline__ bool is_last(const machine &m, const mgl_device_queue &queue)
@@ -124,11 +126,6 @@ static __device__ __forceinline__ void fetch_first(machine &m, const mgl_device_
 static __device__ __forceinline__ u32 record_behind(u32 record)
 {
     return record + 1 == RECORDS ? 0 : record + 1;
-}
-
-static __device__ __forceinline__ u32 record_before(u32 record)
-{
-    return record == 0 ? RECORDS - 1 : record - 1;
 }
 
 /* ---- edges ------------------------------------------------------------------------------------
@@ -209,6 +206,7 @@ struct progress {
     bool prepared; /* the current task is prepared in its instruction slot, */
     bool known;    /* it is announced to the consumers, */
     bool begun;    /* it is one of `permitted` */
+    int missing;   /* records that are not fetched yet, besides the newest of RECORDS */
 #if MGL_LISTS
     u64 history_of_second; /* history of the second list; `history` is then the first list's */
 #endif
@@ -397,9 +395,9 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Whether the controller leaves out the machine's task: the current epoch has no rows of the kind
- * of the task's result, the task has no waits, signals and clears, and another task of the epoch
- * follows. The controller then continues with that task, whose record has landed. */
+/* Whether the machine's task can be left out: the current epoch has no rows of the kind of the
+ * task's result, the task has no waits, signals and clears, and another task of the epoch follows.
+ */
 static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_device_queue &queue)
 {
     const mgl_record &r = *task_of(m);
@@ -412,6 +410,39 @@ static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_d
                ? !has_rows_of(operand(m, MGL_OPERAND(attend_past, part)).first1)
            : r.op == OP_MERGE ? !has_rows_of(operand(m, MGL_OPERAND(merge, part)).first1)
                               : false;
+}
+
+/* Advances past the tasks that are left out. Returns their number. If no record is missing, the
+ * records of the next three tasks have landed, or are being copied. */
+static __device__ __forceinline__ int leave_out(machine &m, const progress &p,
+                                                const mgl_device_queue &queue)
+{
+    int left = 0;
+    for (; left < MOST_LEFT_OUT - p.missing && is_left_out(m, queue); left++) {
+        trace_left_out(m);
+        m.base += KV_RING ? task_of(m)->kv_again : 0;
+        m.record = record_behind(m.record);
+        if (left + p.missing == MOST_LEFT_OUT - 1)
+            fetch_wait();
+    }
+    return left;
+}
+
+/* Fetches records to the place of the record that is done, and to the places of the tasks that were
+ * left out: the records after `newest`. Each fetch waits for the fetch before. So that the next
+ * task is prepared in time, only the next record is fetched after tasks were left out; two records
+ * are fetched later, until none is missing. */
+static __device__ __forceinline__ void fetch_records(const machine &m, progress &p, u32 done,
+                                                     int left, const mgl_device_queue &queue)
+{
+    const int wanted = 1 + left + p.missing, count = left > 0 ? 1 : min(wanted, 2);
+    machine newest = m;
+    newest.record = (done + RECORDS - 1 - (u32)p.missing) % RECORDS;
+    for (int i = 0; i < count; i++, newest.record = record_behind(newest.record)) {
+        fetch_wait();
+        fetch_next(newest, queue, record_behind(newest.record));
+    }
+    p.missing = wanted - count;
 }
 
 /* The controller's loop over tasks and epochs, until there is no next epoch or a watchdog has
@@ -439,12 +470,9 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         if (is_last(m, queue))
             next_epoch(m, queue);
         m.record = record_behind(m.record);
-        const bool left_out = task_of(before)->op != OP_ENTER && is_left_out(m, queue);
-        if (left_out) {
-            trace_left_out(m);
-            m.base += KV_RING ? task_of(m)->kv_again : 0;
-            m.record = record_behind(m.record);
-        }
+        if (p.missing > 0)
+            fetch_wait();
+        const int left = task_of(before)->op == OP_ENTER ? 0 : leave_out(m, p, queue);
 
         /* Prepare the next task during the previous one if it is of this epoch, its family permits
          * that (ops.def) and the kernel contains it. A task without counters may begin. */
@@ -489,15 +517,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         on = on && begin(m, p);
         wait_finished(count); /* the task after the next reuses its instruction slot */
 
-        /* The record furthest ahead has landed. The record after it replaces the record of the
-         * previous task. If a task was left out, one more record replaces that task's record. */
-        machine last = before;
-        for (int i = 0; i <= (left_out ? 1 : 0); i++, last.record = record_behind(last.record)) {
-            machine furthest = last;
-            furthest.record = record_before(last.record);
-            fetch_wait();
-            fetch_next(furthest, queue, last.record);
-        }
+        fetch_records(m, p, before.record, left, queue);
     }
     wait_finished(p.permitted);
     fetch_wait();
