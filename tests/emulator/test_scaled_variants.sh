@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests the variants of products of scaled weights on the emulated device. The results of skinny in a program
 # of one row, and of batch in a program of eight rows, must be bitwise equal to the results of the general
-# variant; for weights of 8 bits, also the results of by_rows.
+# variant in the same program; for weights of 8 bits, also the results of by_rows.
 #
 #    test_scaled_variants.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
 set -eu
