@@ -31,13 +31,8 @@ enum {
 #define MGL_BATCH_ASKED(parts) (16 / (parts))
 #define MGL_BATCH_HELD(parts)  (MGL_BATCH_ASKED(parts) + ((parts) == 1 ? 2 : 0))
 
-/* Whether products of integer codes multiply an input of 16 bits by digits
- * (vm/cuda/device/linear/scaled_input.cuh), like an input that 16 bits do not hold. Only in
- * programs of one row, and if registers hold the digits of a warp's run: it has `parts` parts of 32
- * columns and `groups` groups of weights. */
-#define MGL_DIGIT_WORDS 72
-#define MGL_HALF_TAKES_DIGITS(rows, parts, groups)                                                 \
-    ((rows) == 1 && (parts) + (groups) <= MGL_DIGIT_WORDS)
+/* Registers of a lane for the activations of a warp's run of columns. */
+#define MGL_RUN_REGISTERS 72
 
 /* Number of attention splits in use for n earlier positions: all splits, or with `share` above 0
  * one for each `share` positions. The last split is always in use, because it also attends to

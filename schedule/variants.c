@@ -313,6 +313,25 @@ static void measure_input(const mgl_program *program, mgl_weight_format format, 
     d[MGL_DIMENSION_OFF_FFN] = distance(blocks, blocks_of(m->ffn, weights));
 }
 
+static bool has_column_map(const mgl_program *program, const mgl_task *task)
+{
+    for (int i = 0; i < task->segments.count; i++)
+        if (program->tensors[program->segments[task->segments.first + i].tensor].order >= 0)
+            return true;
+    return false;
+}
+
+/* Whether registers of a lane can hold the digits of a warp's run of `columns` columns: a register
+ * for each part of 32 columns and for each group of weights. The groups must be aligned with the
+ * runs, because only the general variant takes other groups. */
+static bool holds_digits(int64_t columns, int group)
+{
+    if (group == MGL_GROUP_ALL)
+        return columns / MGL_PART_COLUMNS + 1 <= MGL_RUN_REGISTERS;
+    return (columns % group == 0 || group % columns == 0) &&
+           columns / MGL_PART_COLUMNS + over(columns + group - 1, group) <= MGL_RUN_REGISTERS;
+}
+
 bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task)
 {
     if (mgl_op_get(task->op)->family != MGL_FAMILY_PRODUCT)
@@ -320,14 +339,11 @@ bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task)
     const mgl_weight_format format = format_of(program, task);
     if (!mgl_weight_format_is_scaled(format) || format.code == MGL_CODE_E4M3)
         return false;
-    const int columns = mgl_weight_code_columns(format.code);
     const int64_t blocks = blocks_of(bounded(mgl_task_inputs(program, task)), format.code);
     const int64_t run = over(blocks + program->exec.warps - 1, program->exec.warps);
-    const int64_t group = format.group == MGL_GROUP_ALL ? run * columns : format.group;
     return mgl_product_is_parted(program, task) ||
-           MGL_HALF_TAKES_DIGITS(mgl_limits_most(&program->limits),
-                                 run * columns / MGL_PART_COLUMNS,
-                                 over(run * columns + group - 1, group));
+           (mgl_limits_most(&program->limits) == 1 && !has_column_map(program, task) &&
+            holds_digits(run * mgl_weight_code_columns(format.code), format.group));
 }
 
 static void measure_task(const mgl_program *program, const mgl_task *task,
@@ -400,14 +416,6 @@ static int exchanged(const mgl_task *task, int out[4])
                 out[count++] = all[i];
     }
     return count;
-}
-
-static bool has_column_map(const mgl_program *program, const mgl_task *task)
-{
-    for (int i = 0; i < task->segments.count; i++)
-        if (program->tensors[program->segments[task->segments.first + i].tensor].order >= 0)
-            return true;
-    return false;
 }
 
 /* Whether a variant accepts the format of a task's weights. Scaled weights also need a program of

@@ -68,10 +68,13 @@ typedef struct mgl_dimensions {
 } mgl_dimensions;
 
 /* Whether a product splits its input, because 16 bits do not hold it: into high and low parts, or
- * into the digits of integer products. False for tasks that are no product, and for f32 weights. */
+ * into the digits of integer products. False for tasks that are not products, and for f32
+ * weights. */
 bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task);
 
-/* Whether a product multiplies integer codes by digits of its input. */
+/* Whether a product multiplies integer codes by digits of its input
+ * (vm/cuda/device/linear/scaled_input.cuh): always if it splits its input; for 16-bit input only in
+ * programs of one row, without a column map, and if registers hold the digits. */
 bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task);
 
 /* Sets the dimensions of a program, with 0 for those of a task. */

@@ -437,9 +437,10 @@ static int row_stage(const mgl_geometry *m, mgl_dtype dtype, const mgl_schedule_
     return (int)bytes;
 }
 
-/* The stream's shape. Open values are fitted to the target's shared memory. */
+/* The stream's shape, but for pending_bytes. Open values are fitted to the target's shared memory.
+ */
 static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl_dtype dtype,
-                            const mgl_schedule_config *config, int rows, int splits, bool flags)
+                            const mgl_schedule_config *config, int rows, bool flags)
 {
     mgl_exec exec = {config->page_bytes,    config->ring_pages,   config->warps,
                      config->stage_bytes,   config->flight_bytes, config->pending_bytes,
@@ -462,8 +463,6 @@ static mgl_exec choose_exec(const mgl_geometry *m, const mgl_target *target, mgl
         if (exec.ring_pages < 2)
             exec.ring_pages = 2;
     }
-    if (exec.pending_bytes == 0)
-        exec.pending_bytes = flags && splits > 1 ? SPLIT_PENDING_BYTES : MGL_PENDING_BYTES;
     return exec;
 }
 
@@ -475,7 +474,7 @@ static bool has_fast_rows(const mgl_geometry *m, const mgl_target *target, mgl_d
     mgl_dimensions d;
     mgl_program list = {.target = *target,
                         .geometry = *m,
-                        .exec = choose_exec(m, target, dtype, config, rows, 1, true)};
+                        .exec = choose_exec(m, target, dtype, config, rows, true)};
     mgl_program_set_dtype(&list, dtype);
     mgl_dimensions_of_program(&list, &d);
     d.of[MGL_DIMENSION_ROWS] = rows;
@@ -660,7 +659,7 @@ static bool has_room(const mgl_geometry *m, const mgl_target *target,
                      const mgl_lower_options *options, const mgl_schedule_config *config)
 {
     const mgl_exec exec =
-        choose_exec(m, target, options->dtype, config, rows_for(options, config), 1, true);
+        choose_exec(m, target, options->dtype, config, rows_for(options, config), true);
     return target->shared_bytes == 0 || mgl_shared_reserved(config->second_rows) +
                                                 exec.stage_bytes +
                                                 (int64_t)exec.ring_pages * exec.page_bytes <=
@@ -702,7 +701,7 @@ static bool is_long_prompt(const mgl_geometry *m, const mgl_target *target,
     if (options->sequences != 1 || prompt <= 0)
         return false;
     const mgl_choices single = {.flags = true,
-                                .exec = choose_exec(m, target, options->dtype, config, 1, 1, true)};
+                                .exec = choose_exec(m, target, options->dtype, config, 1, true)};
     const double first = (double)prompt / choose_rows(m, options, config, &single),
                  second = (double)prompt * PROMPT_EPOCH / MGL_MAX_SECOND_ROWS,
                  bytes = (double)streamed_values(m) * (double)mgl_dtype_size(options->dtype);
@@ -740,13 +739,14 @@ int mgl_schedule_fit_sequences(const mgl_graph *graph, const mgl_target *target,
     return options->sequences < most ? options->sequences : most;
 }
 
-/* Whether a weight has scales. The tape then has fewer bytes for each edge. */
-static bool has_scales(const mgl_graph *graph)
+/* Whether a weight is quantized. A queue then streams fewer bytes between two edges, so fewer bytes
+ * are in flight while the queue waits for an edge. */
+static bool has_quantized(const mgl_graph *graph)
 {
-    bool has = false;
     for (int i = 0; i < graph->tensor_count; i++)
-        has |= mgl_tensor_is_quantized(&graph->tensors[i]);
-    return has;
+        if (mgl_tensor_is_quantized(&graph->tensors[i]))
+            return true;
+    return false;
 }
 
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
@@ -770,9 +770,11 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->merges_in_o = out->splits > 1 && config->merge == MGL_MERGE_IN_O;
     out->share = choose_share(&graph->geometry, config, out);
     out->exec = choose_exec(&graph->geometry, target, options->dtype, config,
-                            rows_for(options, config), out->splits, out->flags);
-    if (config->pending_bytes == 0 && has_scales(graph))
-        out->exec.pending_bytes = MGL_PENDING_BYTES;
+                            rows_for(options, config), out->flags);
+    if (out->exec.pending_bytes == 0)
+        out->exec.pending_bytes = out->flags && out->splits > 1 && !has_quantized(graph)
+                                      ? SPLIT_PENDING_BYTES
+                                      : MGL_PENDING_BYTES;
     if (may_stand_apart(&graph->geometry, options, config)) {
         give_roles(&graph->geometry, target, options, config, out);
         place_attention(&graph->geometry, target, out);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests the variants of products of scaled weights on the emulated device. The results of skinny in a program
 # of one row, and of batch in a program of eight rows, must be bitwise equal to the results of the general
-# variant in the same program; for weights of 8 bits, also the results of by_rows.
+# variant in the same program. For weights of 8 bits, this also holds for by_rows in the program of eight rows.
 #
 #    test_scaled_variants.sh EMULATOR_VERB MEGALITH WRITE_RANDOM_MODEL
 set -eu
@@ -12,7 +12,7 @@ fail() {
     cat "$scratch/err" >&2
     exit 1
 }
-# The runs of the warps of down_proj, with 2304 input columns, need several steps.
+# down_proj has 2304 input columns. The run of each warp therefore needs several steps.
 "$write" "$scratch/model" --hidden 256 --heads 4 --kv-heads 2 --head-dim 64 --ffn 2304 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
 echo '{"schema":"megalith.config/1","warps":2}' >"$scratch/config.json"
@@ -55,7 +55,8 @@ for flags in '--bits 4' '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --grou
     cmp "$scratch/1.mls.json" "$scratch/small.mls.json" || fail "$flags: a small ring gives other bits"
     rm -rf "$scratch/q"
 done
-# Registers do not hold the digits of a run of 2432 columns: down_proj multiplies f16 numbers.
+# The run of each warp of down_proj has 2432 columns. Their digits do not fit in registers, so down_proj
+# multiplies f16 numbers.
 "$write" "$scratch/model" --hidden 64 --heads 1 --kv-heads 1 --head-dim 64 --ffn 4864 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
 "$megalith" quantize "$scratch/model" --bits 4 --group 64 --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"

@@ -67,8 +67,9 @@ static void multiply(emu_warp *warp, bool bf16)
 
 enum { BYTES_K = 32 };
 
-/* mma.m16n8k32 of unsigned and signed bytes. Lane 4 g + t has rows g and g + 8 of A and column g of
- * B, at k = 4 t to 4 t + 3 and 4 t + 16 to 4 t + 19. The layout of D is as above. */
+/* mma.m16n8k32 with unsigned bytes in A and signed bytes in B. Lane 4 g + t has rows g and g + 8 of
+ * A and column g of B, at k = 4 t to 4 t + 3 and 4 t + 16 to 4 t + 19. The layout of D is the same
+ * as above. */
 static void multiply_bytes(emu_warp *warp)
 {
     uint8_t a[M][BYTES_K];

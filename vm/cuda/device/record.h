@@ -32,12 +32,14 @@ enum {
  * (linear/scaled_input.cuh). */
 #define MGL_CUDA_RANGE_BYTES(rows, warps) (((rows) * (warps)*4 + 127) / 128 * 128)
 
-/* How products of up to 16-bit weights take their input: as 16 bits; in parts, because 16 bits do
- * not hold it (mgl_product_is_parted); or 16 bits as digits (mgl_product_takes_digits). */
+/* Kinds of inputs of products whose weights have at most 16 bits. HALF: 16-bit values. PARTS:
+ * values that need more than 16 bits (mgl_product_is_parted), as high and low parts, or as digits
+ * if the codes are integers. DIGITS: 16-bit values that are converted to digits
+ * (mgl_product_takes_digits). */
 enum { MGL_INPUT_HALF, MGL_INPUT_PARTS, MGL_INPUT_DIGITS };
 
-/* The index of the bit of an input in the set of inputs that tasks have. width: 0 for a hidden row,
- * 1 for the output of attention, 2 for others. */
+/* The index of the bit of an input in the bit set of the inputs of tasks. width: 0 for a hidden
+ * row, 1 for the output of attention, 2 for others. kind: MGL_INPUT_... */
 #define MGL_CUDA_INPUT(width, kind) ((width)*3 + (kind))
 
 /* The rows of a range: all of them, the unsplit or the split ones. A kind of rows of program.h

@@ -286,7 +286,7 @@ struct alignas(16) input {
     int segments;  /* of the task */
     u32 end;       /* first page of the epoch's tape after the task's last segment */
     bool vector;   /* rows begin at multiples of 16 bytes, and their length is such a multiple */
-    bool low;      /* 16 bits do not hold it: high and low parts, or digits (scaled_input.cuh) */
+    bool low;      /* it has high and low parts, or digits (linear/scaled_input.cuh) */
     bool buffered; /* in the activation buffer, normalized and rounded */
     bool skinny;   /* the product runs as the skinny variant, */
     bool batch;    /* or as the batch variant; neither: the general variant */

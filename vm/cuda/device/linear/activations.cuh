@@ -72,8 +72,13 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
     const int most = MGL_ACTIVATION_BYTES - (number > 0 ? RANGE_BYTES : 0);
     int columns = merges ? x.count[2] * HEAD_DIM : x.count[1];
     int kblocks = number > 0 ? parts_of_columns(columns, block_parts) : blocks_of(columns);
+    const int *column_map = nullptr;
+#if MGL_SCALED
+    if (number > 0 && !has_factors(number))
+        column_map = map_of_columns(m);
+#endif
     bool low = ((number > 0 || VECTOR == 8) && (has_norm || x.dtype == DTYPE_F32)) ||
-               half_takes_digits(number, columns);
+               (column_map == nullptr && half_takes_digits(number, columns));
     /* row pitch = 64 bytes modulo 128, so that the lanes of two rows load from different banks */
     int parts = count * (low ? 2 : 1), row_bytes = kblocks * block_parts * MGL_BLOCK_ROW_BYTES;
     if (parts > 1 && kblocks * block_parts % 2 == 0 && parts * (row_bytes + 64) <= most)
@@ -100,7 +105,7 @@ static __device__ __forceinline__ void prepare_input(const machine &m, bool has_
 #if MGL_SCALED
     in.format = number;
     in.parts = block_parts;
-    in.column_map = number > 0 && !has_factors(number) ? map_of_columns(m) : nullptr;
+    in.column_map = column_map;
 #endif
     in.segments = task_of(m)->segments;
     in.end = segment(m, in.segments - 1).end;

@@ -7,17 +7,18 @@
  * A block has 64 bytes of each row: 2 or 4 parts of 32 columns. The 16 bytes of a lane hold 8 codes
  * of each part. There are three paths of arithmetic:
  *
- *   f16 products, for activations of 16 bits (`low` of the input is false) and for e4m3 codes:
+ *   f16 products, for e4m3 codes, and for integer codes if `low` of the input is false:
  *   decode() converts the codes to four words of f16, exactly for all codes. The words have the
  *   order of a block of 16-bit weights, so each part takes one MMA with f16 activations. An
  *   integer code u needs only a mask or a byte permutation: the low bits of an f16 number with an
  *   exponent of 0 are the subnormal number u 2^-24.
  *
- *   Integer products, for integer codes and activations that 16 bits do not hold (`low`): MMAs of
- *   8-bit integers multiply the codes by four digits of each activation
- *   (linear/scaled_input.cuh). Bytes of 8-bit codes are operands as they are. Of 4-bit codes, each
- *   byte has a low code a and a high code b. For activations x of a and y of b, two products need
- *   no shifts: (16 b + a) y + a (16 x - y) = 16 (a x + b y). Integer sums are exact in any order.
+ *   Integer products, for integer codes if `low` of the input is true: the activations need more
+ *   than 16 bits, or half_takes_digits() is true. MMAs of 8-bit integers multiply the codes by four
+ *   digits of each activation (linear/scaled_input.cuh). Integer sums are exact in any order. 8-bit
+ *   codes are operands without conversion. A byte of 4-bit codes has a low code a and a high code
+ *   b, for the activations x and y. Two products of bytes give the sum without shifts:
+ *   (16 b + a) y + a (16 x - y) = 16 (a x + b y).
  *
  *   Panels (linear/warp_teams.cuh): rounded() dequantizes each weight to the 16-bit dtype of the
  *   program.
@@ -41,8 +42,8 @@ struct group_scale {
     float scale, zero;
 };
 
-/* Whether tasks have an input of COLUMNS columns that they take in the way `kind` (MGL_INPUT_...).
- * `inputs`: a bit set of MGL_CUDA_INPUT (record.h). */
+/* Whether a task has an input of `columns` columns and of kind `kind` (MGL_INPUT_...). `inputs`: a
+ * bit set of MGL_CUDA_INPUT (record.h). */
 static __device__ __forceinline__ constexpr bool has_input(unsigned inputs, int columns, int kind)
 {
     return inputs >> MGL_CUDA_INPUT(columns == MGL_HIDDEN     ? 0
@@ -80,9 +81,9 @@ struct scaled_weights {
         INTEGERS = HAS_OFFSET,
         INPUTS = USED,
         PAIR_UNITS = 2 * SPLIT,   /* units of two parts */
-        MMAS = FOUR_BITS ? 2 : 1, /* integer MMAs of a block */
-        /* The code of base sums (add_integers): the zero point if all groups have the same, else 1.
-         */
+        MMAS = FOUR_BITS ? 2 : 1, /* integer MMAs of a block (block_integers) */
+        /* The code of base sums (add_integers): the zero point if all groups have the same zero
+         * point, else 1. */
         BASE = ZEROS || HAS_MINIMUMS ? 1
                : FOUR_BITS           ? 8
                                      : 128
@@ -166,9 +167,10 @@ struct scaled_weights {
     }
 
     /* Parts 2 pair and 2 pair + 1 of a lane's 16 bytes, as the A operand of multiply_integers().
-     * Rows 0 to 7 of the operand are the first part, rows 8 to 15 the second part. 8-bit codes:
-     * columns 0 to 3 of a quarter of a part, then columns 4 to 7. 4-bit codes: the low codes, of
-     * columns 0, 4, 1 and 5, then the whole bytes (digits_chunk). */
+     * Rows 0 to 7 of the operand are the first part, rows 8 to 15 the second part. A lane has two
+     * words of a quarter of each part, in the order of digit_words(). 8-bit codes: columns 0 to 3,
+     * then columns 4 to 7. 4-bit codes: the low codes (columns 0, 4, 1 and 5), then the whole
+     * bytes. */
     static __device__ __forceinline__ uint4 integers(uint4 raw, int pair)
     {
         if (!FOUR_BITS)
@@ -177,24 +179,26 @@ struct scaled_weights {
         return make_uint4(first & 0x0F0F0F0Fu, second & 0x0F0F0F0Fu, first, second);
     }
 
-    /* The A operand of MMA `n` of a lane's 16 bytes, for groups of whole blocks, without moves of
-     * registers. Of 4-bit codes, MMA 0 has the whole bytes, MMA 1 the low codes. Words 0 and 2 are
-     * in rows 0 to 7, words 1 and 3 in rows 8 to 15. */
+    /* The A operand of MMA `n` of a block, from a lane's 16 bytes, if each group consists of whole
+     * blocks. The words keep their order, so no register is moved: words 0 and 2 are in rows 0 to
+     * 7, words 1 and 3 in rows 8 to 15. 4-bit codes: MMA 0 has the whole bytes, MMA 1 the low
+     * codes. */
     static __device__ __forceinline__ uint4 block_integers(uint4 raw, int n)
     {
         const u32 mask = n == 0 ? 0xFFFFFFFFu : 0x0F0F0F0Fu;
         return make_uint4(raw.x & mask, raw.y & mask, raw.z & mask, raw.w & mask);
     }
 
-    /* Four bytes of codes, all of them BASE. */
+    /* Four bytes in which all codes are BASE. */
     static __device__ __forceinline__ constexpr u32 base_codes()
     {
         return BASE * (FOUR_BITS ? 0x11111111u : 0x01010101u);
     }
 
-    /* Adds the products of a group to `total`, for one digit of the activations. `sum`: the
-     * products of codes and digits. `base`: the sum that the group would have if all its codes
-     * were BASE. The result for 4-bit codes is 16 times too large; digit_factor() divides by 16. */
+    /* Adds the products of a group to `total`, for one digit of the activations. `sum`: the sum of
+     * the products of codes and digits. `base`: the value of this sum if all codes of the group
+     * were BASE. For 4-bit codes, the result is 16 times too large; digit_factor() divides it by
+     * 16. */
     static __device__ __forceinline__ float add_integers(float total, group_scale of, int sum,
                                                          int base)
     {
@@ -306,18 +310,14 @@ static __device__ __forceinline__ bool has_factors(int number)
 }
 #endif
 
-/* Whether a product with this format multiplies an input of `columns` columns by digits even if the
- * input has 16 bits: mgl_product_takes_digits. */
+/* Whether products with format `number` and an input of `columns` columns of 16 bits convert the
+ * input to digits, unless they have a column map (mgl_product_takes_digits). */
 static __device__ __forceinline__ bool half_takes_digits(int number, int columns)
 {
 #if MGL_SCALED
-    if (MGL_ROWS == 1 && number > 0)
+    if (number > 0)
         return with_format(number, [&](auto f) {
-            typedef decltype(f) F;
-            const int run = (F::blocks(columns) + MGL_WARPS - 1) / MGL_WARPS;
-            const int group = F::GROUP_COLUMNS ? (int)F::GROUP_COLUMNS : run * F::BLOCK;
-            return F::INTEGERS && MGL_HALF_TAKES_DIGITS(MGL_ROWS, run * F::PARTS,
-                                                        (run * F::BLOCK + group - 1) / group);
+            return has_input(decltype(f)::INPUTS, columns, MGL_INPUT_DIGITS);
         });
 #endif
     return false;

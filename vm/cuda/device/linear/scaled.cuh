@@ -184,8 +184,9 @@ static __device__ __forceinline__ uint2 digits_at(const machine &m, const uint2 
 
 /* The sums of one digit of a row of activations for a row group. */
 struct integer_sums {
-    int group, base; /* of the current group; and if all its codes were F::BASE */
-    float total;     /* of the finished groups, multiplied by their scales */
+    int group;   /* of the current group */
+    int base;    /* of the current group if all its codes were F::BASE */
+    float total; /* of the finished groups, multiplied by their scales */
 };
 
 template <class F, int N>

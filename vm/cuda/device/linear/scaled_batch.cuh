@@ -25,7 +25,8 @@ struct scaled_batch_path
     enum { MOST_REGISTERS = 112 /* registers of a lane for activations, blocks and scales */ };
     typedef scaled_path<F, KB * F::BLOCK, F::INTEGERS && LOW> W;
     typedef batch_run<W::PARTS * MGL_WARPS, LOW, true> input_run;
-    /* registers for the run and the sums of its groups of codes 1, or of codes BASE */
+    /* Registers for the run, and for the sums that its groups would have if all codes were 1
+     * (batch_ones) or BASE (batch_bases). */
     static constexpr int RUN_REGISTERS =
         4 * input_run::HELD * input_run::PARTS + (W::DIGITS ? 1 : 2 * input_run::PARTS) * W::ONES;
     /* blocks that registers have room for, and blocks that are loaded at once */
@@ -254,15 +255,15 @@ static __device__ __forceinline__ void sum_ones(const machine &m, const uint4 *h
     }
 }
 
-/* The sums of one digit of all rows. */
+/* The sums of all rows for one digit. */
 enum { BATCH_ROWS = 8 };
 struct batch_integers {
     bool many;               /* more than four rows */
     int group[BATCH_ROWS];   /* of the current group */
-    float total[BATCH_ROWS]; /* of the finished groups, times their scales */
+    float total[BATCH_ROWS]; /* of the finished groups, multiplied by their scales */
 };
 
-/* Operand k (two rows) of the pair of parts that begins with part b of the run. */
+/* B operands of rows 2 k (x, y) and 2 k + 1 (z, w) for parts b and b + 1 of the run. */
 template <class C>
 static __device__ __forceinline__ uint4 pair_operand(const machine &m, const uint4 *held, int b,
                                                      int k)
@@ -272,7 +273,7 @@ static __device__ __forceinline__ uint4 pair_operand(const machine &m, const uin
 }
 
 /* The sums that the groups of the run would have if all codes were F::BASE. A lane has the sums of
- * digit lane % 4 of row lane / 4. */
+ * row lane / 4 for digit lane % 4. */
 template <class C> struct batch_bases {
     int of[C::W::GROUPS];
 };
@@ -304,8 +305,8 @@ static __device__ __forceinline__ batch_bases<C> bases_of(const machine &m, cons
     return bases;
 }
 
-/* Multiplies pair `pair` of the parts of block i of the run, which is `raw`, by all rows. of:
- * the scales of the groups from group g0 on. */
+/* Multiplies parts 2 pair and 2 pair + 1 of block i of the run by all rows. raw: this lane's 16
+ * bytes of the block. of: the scales of the groups from group g0 on. */
 template <class F, class C>
 static __device__ __forceinline__ void
 add_pair(const machine &m, const uint4 *held, const batch_bases<C> &bases, int i, int pair,

@@ -7,15 +7,18 @@
  *   f16 numbers have a small range. Values that need more than 16 bits are split into high and low
  *   parts, as for 16-bit weights (linear/activations.cuh).
  *
- *   Fixed point, for integer codes and values that need more than 16 bits: the power of two brings
- *   the largest value to at least 2^29 and below 2^30. Each value is rounded to an integer. The
- *   four signed digits of the integer to the base 256 are 8-bit integers. The error is at most
- *   2^-30 of the largest value. For 4-bit codes, these limits are 2^25, 2^26 and 2^-26: the
- *   integers x of half of the columns are replaced by 16 x - y, where y is the integer of the
- *   column whose code is in the same byte (linear/formats.cuh). The four digits need as many bytes
- *   as the high and low parts. In the activation buffer, a quarter of a part (eight columns) has
- *   16 bytes in the row of the high parts, for digits 3 and 2 of its columns, and 16 bytes in the
- *   row of the low parts, for digits 1 and 0.
+ *   Fixed point, for integer products (linear/formats.cuh): each value, times the power of two, is
+ *   rounded to an integer. The four signed digits of the integer to the base 256 are 8-bit
+ *   integers.
+ *     8-bit codes: the largest value is brought to at least 2^29 and below 2^30. The rounding error
+ *     is at most 2^-30 times the largest value.
+ *     4-bit codes: the largest value is brought to at least 2^25 and below 2^26. The rounding error
+ *     is at most 2^-26 times the largest value. In half of the columns, the digits are the digits
+ *     of 16 x - y: x is the integer of the column, and y is the integer of the column whose code is
+ *     in the same byte.
+ *   The four digits need as many bytes as the high and low parts. In the activation buffer, a
+ *   quarter of a part (eight columns) has 16 bytes in the row of the high parts, for digits 3 and 2
+ *   of its columns, and 16 bytes in the row of the low parts, for digits 1 and 0.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
 #define MGL_DEVICE_LINEAR_SCALED_INPUT_CUH
@@ -37,8 +40,8 @@ static __device__ __forceinline__ float &range_of(const machine &m, int j, int w
 
 enum { F16_TOP = 14, DIGITS = 4 };
 
-/* The largest absolute value of a run that becomes digits is at least 2^top and below 2^(top + 1).
- */
+/* The `top` of enlarging() for a run that is converted to digits: the largest absolute value then
+ * is at least 2^top and below 2^(top + 1). */
 static __device__ __forceinline__ constexpr int digits_top(bool four_bits)
 {
     return four_bits ? 25 : 29;
@@ -68,9 +71,10 @@ template <class F> static __device__ __forceinline__ bool takes_digits(const inp
     return F::INTEGERS && in.low;
 }
 
-/* The digits of the integers of four neighboring columns, v (4) times `factor`. Byte d of to[i] is
- * digit d of integer i, which is the sum of digit d times 256^d, with digits from -128 to 127. For
- * 4-bit codes, columns 0 and 1 have their codes in the bytes of columns 2 and 3. */
+/* Converts the values v (4) of four neighboring columns to digits. Integer i is v[i] * factor,
+ * rounded. For 4-bit codes, columns i and i + 2 have their codes in the same byte, for i = 0 and 1:
+ * integer i is replaced by 16 times integer i minus integer i + 2. Byte d of to[i] is digit d of
+ * integer i, from -128 to 127: integer i is the sum over d of digit d times 256^d. */
 template <bool FOUR_BITS>
 static __device__ __forceinline__ void digits_of(const float *v, float factor, u32 *to)
 {
@@ -152,9 +156,9 @@ static __device__ __forceinline__ int digit_place(int lane, int part)
     return ((part + mine.second) * PART_CHUNKS + (lane & 3)) * 2 + 1 - (mine.digit & 1);
 }
 
-/* Multiplies two parts by one row of digits. integers: F::integers() of the parts. sums
- * (PAIR_UNITS): the sum of each unit, in order of columns, for digit lane % 4. x: the lane's B
- * operand. */
+/* Multiplies two parts of the codes by one row of digits. integers: F::integers() of the two parts.
+ * x: the lane's B operand. sums (PAIR_UNITS): the sum of each unit for digit lane % 4, in the order
+ * of the columns. */
 template <class F>
 static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, int lane, int *sums)
 {
@@ -167,7 +171,7 @@ static __device__ __forceinline__ void multiply_pair(uint4 integers, uint2 x, in
     }
 }
 
-/* The A operand of two parts whose codes are all F::BASE. */
+/* F::integers() of two parts whose codes are all F::BASE. */
 template <class F> static __device__ __forceinline__ uint4 base_pair()
 {
     const u32 codes = F::base_codes();

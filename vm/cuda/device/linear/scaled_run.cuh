@@ -1,8 +1,8 @@
 /*
- * The activations of a warp's run in the skinny variant of products of scaled weights
- * (linear/scaled_skinny.cuh): they are read, converted to f16 or to digits
- * (linear/scaled_input.cuh), and exchanged between the lanes of the warp through the activation
- * buffer.
+ * The input of the skinny variant of products of scaled weights (linear/scaled_skinny.cuh), and the
+ * compile-time sizes of the variant (scaled_path). Each warp reads the activations of its run and
+ * converts them to f16 or to digits (linear/scaled_input.cuh). The lanes of the warp exchange the
+ * results through the activation buffer.
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_RUN_CUH
 #define MGL_DEVICE_LINEAR_SCALED_RUN_CUH
@@ -15,11 +15,11 @@
  * codes are multiplied by digits of the activations. */
 template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     enum {
-        MOST_HELD = MGL_DIGIT_WORDS, /* registers of a lane for the activations of a run */
-        MOST_REGISTERS = 104,        /* registers of a lane for activations, blocks and scales */
-        /* Registers of a lane for row groups that are loaded at once, and twice the registers for
-         * activations. With more, the compiler spills registers. */
-        MOST_OF_GROUPS = 96,
+        MOST_HELD = MGL_RUN_REGISTERS, /* registers of a lane for the activations of a run */
+        MOST_REGISTERS = 104,          /* registers of a lane for activations, blocks and scales */
+        /* The same if a warp processes several row groups at once. The registers for operands count
+         * twice (blocks_of_each). With a larger limit, the compiler spills registers. */
+        MOST_ROW_GROUP_REGISTERS = 96,
         MOST_LOADED = 16,   /* blocks that a warp loads at once */
         MOST_ROW_GROUPS = 4 /* row groups that a warp processes at once */
     };
@@ -32,27 +32,29 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     /* groups of a row with scales on the tape, and the blocks of these scales */
     static constexpr int ROW_SCALES = F::groups(COLUMNS), SCALE_BLOCKS = F::scale_blocks(COLUMNS);
     static constexpr int ROW_GROUP_BLOCKS = SCALE_BLOCKS + KB;
-    /* units of the run, units of the run in a group, and groups of the run */
+    /* units of the run, units of a group in the run, and groups of the run */
     static constexpr int UNITS = RUN * F::UNITS;
     static constexpr int GROUP =
         F::ON_TAPE && F::GROUP_UNITS > 0 && F::GROUP_UNITS < UNITS ? F::GROUP_UNITS : UNITS;
     static constexpr int GROUPS = (UNITS + GROUP - 1) / GROUP;
-    /* Whether a group has whole runs, or a run has whole groups (schedule/variants.def). */
+    /* Whether a group consists of whole runs, or a run of whole groups (schedule/variants.def). */
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
                                     F::GROUP_UNITS % UNITS == 0;
-    /* Whether the MMAs of whole blocks add up a group of integers: F::block_integers(). */
+    /* Whether the product is an integer product and each group consists of whole blocks. The A
+     * operands are then F::block_integers(), and MMAs accumulate the sum of a group. */
     static constexpr bool WHOLE = DIGIT && F::SPLIT == 1 && GROUP % F::UNITS == 0;
-    /* ONES: registers for the sums of groups of codes 1, or of codes BASE. OPERANDS: B operands of
-     * the run, of two words each. HOLD: the operands stay in registers. SCALES, BLOCK_REGISTERS:
-     * scales of a block in registers, and registers for a block with its scales. */
+    /* ONES: registers for the sums that groups would have if all codes were 1 or BASE (run_ones).
+     * OPERANDS: B operands of the run, of two registers each. HOLD: the operands stay in registers.
+     * SCALES: groups of a block with a scale. BLOCK_REGISTERS: registers for a block and its
+     * scales. */
     static constexpr int ONES = F::HAS_OFFSET ? GROUPS : 0;
     static constexpr int OPERANDS = DIGIT ? PARTS / 2 : PARTS;
     static constexpr bool HOLD = 2 * OPERANDS + ONES <= MOST_HELD;
     static constexpr int SCALES = F::ON_TAPE ? (F::UNITS + GROUP - 1) / GROUP : 0;
     static constexpr int BLOCK_REGISTERS =
         4 + SCALES * (F::STORED_ZEROS || F::HAS_MINIMUMS ? 2 : 1);
-    /* registers for the sums of a group that extends over several blocks */
+    /* registers for the sums of a group of several blocks (group_state::integers) */
     static constexpr int SUMS = WHOLE && GROUP > F::UNITS ? 16 : 0;
     /* blocks that registers have room for */
     static constexpr int ROOM =
@@ -60,21 +62,24 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr int AT_ONCE = ROOM < 2 ? 2 : ROOM < MOST_LOADED ? ROOM : MOST_LOADED;
     /* a run is divided into steps of about equal size, each at most half a ring */
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
+    /* with more blocks of 4-bit codes in a step, the compiler spills registers */
     static constexpr int IN_STEP = WHOLE && F::FOUR_BITS && AT_ONCE > 4 ? 4 : AT_ONCE;
     static constexpr int MOST = IN_HALF < IN_STEP ? IN_HALF : IN_STEP;
     static constexpr int STEPS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
 
-    /* Blocks of each of `count` row groups that registers have room for. */
+    /* Blocks that a warp loads at once from each of `count` row groups: as many as registers have
+     * room for. */
     static constexpr int blocks_of_each(int count)
     {
-        const int most = (MOST_OF_GROUPS - ONES - (HOLD ? 4 * OPERANDS : 0)) / BLOCK_REGISTERS;
+        const int most =
+            (MOST_ROW_GROUP_REGISTERS - ONES - (HOLD ? 4 * OPERANDS : 0)) / BLOCK_REGISTERS;
         const int all = (most < AT_ONCE ? most : AT_ONCE) / count;
         return all < RUN ? all : RUN;
     }
-    /* Whether `count` row groups can be processed at once, in steps of EACH_OF_GROUPS blocks: four
-     * in at most a third of the ring, two in half of it. With more, the pages of the tape would be
-     * freed too late. */
+    /* Whether `count` row groups can be processed at once. Registers must have room for a block of
+     * each row group. Four row groups must fit in a third of the ring, two row groups in half of
+     * the ring. If they took more of the ring, the pages of the tape would be freed too late. */
     static constexpr bool fit(int count)
     {
         return FULL && blocks_of_each(count) > 0 &&
@@ -89,10 +94,10 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
 /* Position of a warp on the tape and in the partial-sum buffers, and constants of a task. */
 struct scaled_state {
     u32 block;      /* first block of the next row group, in the tape of the epoch */
-    u32 at;         /* the place of this block in the ring, in bytes */
+    u32 at;         /* byte offset of this block in the ring */
     int stored;     /* row groups already stored in the current buffer */
     float reducing; /* reciprocal of the run's power of two; multiplies its sums */
-    bool low;       /* 16 bits do not hold the input: it has high and low parts, or digits */
+    bool low;       /* the input has high and low parts, or digits */
     const u32 *x;   /* this lane's first operand of the run in the activation buffer */
 };
 
@@ -103,14 +108,14 @@ static __device__ __forceinline__ void move_to(const machine &m, scaled_state &s
     st.at = ring_spot(m, block) * MGL_BLOCK_BYTES;
 }
 
-/* Advances by `blocks` blocks, at most the blocks of the ring. */
+/* Advances by `blocks` blocks, at most RING_BLOCKS. */
 static __device__ __forceinline__ void advance(scaled_state &st, int blocks)
 {
     st.block += blocks;
     st.at = within_ring(st.at + blocks * MGL_BLOCK_BYTES);
 }
 
-/* This lane's first operand of the run in the activation buffer (loaded_operand). */
+/* Address of this lane's first operand of the run in the activation buffer (loaded_operand). */
 template <class F, class W>
 static __device__ __forceinline__ const u32 *operands_of(const machine &m, const input &in)
 {
@@ -123,27 +128,29 @@ static __device__ __forceinline__ const u32 *operands_of(const machine &m, const
         return x + (part * PART_CHUNKS + (m.lane & 3)) * 4 + 2 * mine.odd;
     if (!W::WHOLE || F::FOUR_BITS)
         return x + 2 * digit_place(m.lane, part);
-    /* the same place in the first part of the pair, and the first or the second word */
+    /* whole blocks of 8-bit codes: all lanes begin with the first part of the pair, even columns of
+     * B with its first word, odd columns (`second`) with its second word */
     return x + 2 * digit_place(m.lane, part - digits.second) + digits.second;
 }
 
-/* Operand i of the run in the activation buffer. In whole blocks, an operand has words of parts p
- * and p + F::PARTS / 2, and the lanes of the second part of a pair have the next p or the next
- * word. */
+/* Operand i of the run in the activation buffer. If groups consist of whole blocks (W::WHOLE), the
+ * operands match F::block_integers(): an operand has a word of part p and the same word of part
+ * p + F::PARTS / 2. Even columns of B are for rows 0 to 7 of A. Odd columns (digit_column::second)
+ * are for rows 8 to 15: they have the next part (4-bit codes) or the next word (8-bit codes). */
 template <class F, class W>
 static __device__ __forceinline__ uint2 loaded_operand(const scaled_state &st, int i)
 {
     if (!W::DIGITS)
         return *(const uint2 *)(st.x + i * (PART_CHUNKS * 4));
     if (!W::WHOLE)
-        return *(const uint2 *)(st.x + i * (2 * PART_CHUNKS * 4));
-    constexpr int WORDS = F::PARTS * PART_CHUNKS * 4; /* of a block */
+        return *(const uint2 *)(st.x + i * (2 * PAIR_WORDS));
+    constexpr int WORDS = F::PARTS * PART_CHUNKS * 4; /* of a block, in a row of the buffer */
     const u32 *block = st.x + i / F::MMAS * WORDS;
     const int word = F::FOUR_BITS && i % F::MMAS == 0 ? 1 : 0;
     return make_uint2(block[word], block[word + WORDS / 2]);
 }
 
-/* Loads the operands of a run of `blocks` blocks, if registers hold them. */
+/* Loads the operands of a run of `blocks` blocks to `held`, if they stay in registers (W::HOLD). */
 template <class F, class W>
 static __device__ __forceinline__ void load_held(const scaled_state &st, int blocks, uint2 *held)
 {
@@ -195,10 +202,10 @@ static __device__ __forceinline__ void poll_scaled(const machine &m, uint4 *word
     });
 }
 
-/* Adds the squares of this lane's word j to `sums`, in the order of the general variant, where a
- * lane has every 32nd chunk of eight columns. If words have number columns, even lanes begin the
- * sum of a chunk and odd lanes complete it. Words j and j + 1 then belong to chunks that two lanes
- * of the general variant, 16 apart, have: each has its own element of `sums` (2). */
+/* Adds the squares of this lane's word j to `sums` (2), in the order of the general variant. There,
+ * a lane has every 32nd chunk of eight columns. If words have four columns, an even lane begins the
+ * sum of a chunk, and the next lane completes it. In the general variant, the chunks of words j and
+ * j + 1 then belong to two lanes, so each of these words has its own element of `sums`. */
 template <bool HALF>
 static __device__ __forceinline__ void add_squares(const float *v, int j, float *sums)
 {
@@ -269,7 +276,8 @@ read_scaled_run(machine &m, const input &in, float *squares, const MEANWHILE &me
     return run;
 }
 
-/* The same for the input of merge_add: merges the partials of each word. */
+/* Like read_scaled_run, for the input of merge_add: merges the partial results of the splits for
+ * each word. meanwhile() runs after the loads. */
 template <class F, class W, class MEANWHILE>
 static __device__ __forceinline__ scaled_run<F, W, false>
 merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
@@ -280,7 +288,7 @@ merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
     const u64 policy = keep_policy();
     row run;
     merged all[row::WORDS];
-    int place[row::WORDS]; /* index of a word in the partials of a split; -1: past the row's end */
+    int place[row::WORDS]; /* of a word in the partial results of a split; -1: past the row's end */
 #pragma unroll
     for (int n = 0; n < row::WORDS; n++) {
         const int word = first + 32 * n, column = word * 4;
@@ -288,8 +296,8 @@ merge_scaled_run(machine &m, const input &in, const MEANWHILE &meanwhile)
         all[n] = nothing_merged();
     }
     for (int i = 0; i < from.used; i += PARTS_AHEAD) {
-        uint4
-            words[row::WORDS * PARTS_AHEAD * 2]; /* values, and maximum and sum, of each partial */
+        /* for each partial result: a word of values, then a word with its maximum and its sum */
+        uint4 words[row::WORDS * PARTS_AHEAD * 2];
         const auto load = [&](int at) {
             const int n = at / 2 / PARTS_AHEAD, j = at / 2 % PARTS_AHEAD;
             const float *of = part_at(from, i + j) + (at % 2 ? weight_place(place[n]) : place[n]);
@@ -340,11 +348,12 @@ static __device__ __forceinline__ u32 largest_of(const scaled_run<F, W, HALF> &r
     return __reduce_max_sync(0xFFFFFFFFu, most);
 }
 
-/* Converts four columns to words of digits. An even lane and the next lane have the two halves of a
- * chunk of eight columns. t (4): digits_of this lane's columns. words (4): for each digit, the
- * first word of the chunk in even lanes, the second word in odd lanes. Called by the whole warp. */
+/* Like digit_words, for four columns in each lane: an even lane and the next lane have the two
+ * halves of a chunk of eight columns. t (4): the results of digits_of for this lane's columns.
+ * words (4): for each digit, the first word of the chunk in even lanes, the second word in odd
+ * lanes. Called by the whole warp. */
 template <bool FOUR_BITS>
-static __device__ __forceinline__ void half_words(const machine &m, u32 *t, u32 *words)
+static __device__ __forceinline__ void paired_digit_words(const machine &m, u32 *t, u32 *words)
 {
     if (FOUR_BITS) {
         const bool odd = m.lane & 1;
@@ -372,36 +381,31 @@ static __device__ __forceinline__ float store_digits(const machine &m, const inp
 #pragma unroll
     for (int j = 0; j < row::WORDS; j++) {
         const int number = first + 32 * j;
-        u32 t[8], words[DIGITS][2];
-#pragma unroll
-        for (int k = 0; k < row::COLUMNS; k += 4)
-            digits_of<F::FOUR_BITS>(run.v[j] + k, factor, t + k);
-        u8 *to = activation_buffer() + (HALF ? number * 16 : number / 2 * 16 + (number & 1) * 4);
-        if (HALF) {
-            digit_words<F::FOUR_BITS>(t, words);
+        if constexpr (HALF) {
+            const chunk c = digits_chunk<F::FOUR_BITS>(run.v[j], factor);
+            uint4 *to = (uint4 *)(activation_buffer() + number * 16);
+            if (number < end) {
+                to[0] = c.high;
+                *(uint4 *)((u8 *)to + in.row_bytes) = c.low;
+            }
         } else {
-            u32 half[DIGITS];
-            half_words<F::FOUR_BITS>(m, t, half);
+            u32 t[4], words[DIGITS];
+            digits_of<F::FOUR_BITS>(run.v[j], factor, t);
+            paired_digit_words<F::FOUR_BITS>(m, t, words);
+            u8 *to = activation_buffer() + number / 2 * 16 + (number & 1) * 4;
 #pragma unroll
             for (int d = 0; d < DIGITS; d++)
-                words[d][0] = words[d][1] = half[d];
-        }
-#pragma unroll
-        for (int d = 0; d < DIGITS; d++) {
-            u32 *at = (u32 *)(to + (d < 2 ? in.row_bytes : 0) + (d & 1 ? 0 : 8));
-            if (number < end)
-                at[0] = words[d][0];
-            if (HALF && number < end)
-                at[1] = words[d][1];
+                if (number < end)
+                    *(u32 *)(to + (d < 2 ? in.row_bytes : 0) + (d & 1 ? 0 : 8)) = words[d];
         }
     }
     return reducing(most, TOP);
 }
 
-/* Converts a run of 16-bit values without a norm to digits, and loads this lane's operands to
- * `held`. The activation buffer has room for half of the digits: the low digits are stored in the
- * place of the high digits after the lanes of the high digits have loaded theirs. Returns the
- * reciprocal of the run's power of two. */
+/* Converts a run of 16-bit values without a norm to digits, and loads this lane's operands into
+ * `held`. The activation buffer may have room for only half of the digits, because its size is
+ * chosen for 16-bit values. Therefore digits 3 and 2 are stored and loaded first. Then digits 1 and
+ * 0 replace them. Returns the reciprocal of the run's power of two. */
 template <class F, class W>
 static __device__ __forceinline__ float hold_digits(const machine &m, const input &in,
                                                     const scaled_run<F, W, true> &run,
@@ -419,13 +423,10 @@ static __device__ __forceinline__ float hold_digits(const machine &m, const inpu
     st.x -= high ? 0 : in.row_bytes / 4;
 #pragma unroll
     for (int j = 0; j < row::WORDS; j++) {
-        u32 t[8], words[DIGITS][2];
-        digits_of<F::FOUR_BITS>(run.v[j], factor, t);
-        digits_of<F::FOUR_BITS>(run.v[j] + 4, factor, t + 4);
-        digit_words<F::FOUR_BITS>(t, words);
-        low[j] = make_uint4(words[1][0], words[1][1], words[0][0], words[0][1]);
+        const chunk c = digits_chunk<F::FOUR_BITS>(run.v[j], factor);
+        low[j] = c.low;
         if (first + 32 * j < end)
-            to[first + 32 * j] = make_uint4(words[3][0], words[3][1], words[2][0], words[2][1]);
+            to[first + 32 * j] = c.high;
     }
     __syncwarp();
     load_held<F, W>(st, blocks, held);
@@ -440,9 +441,9 @@ static __device__ __forceinline__ float hold_digits(const machine &m, const inpu
     return reducing(most, TOP);
 }
 
-/* Multiplies the run by its power of two and stores it in the activation buffer as f16, with low
- * parts if the row is split. Returns the reciprocal of the power, which multiplies the sums of the
- * run. */
+/* Multiplies the run by its power of two and stores it in the activation buffer as digits or as
+ * f16, with low parts if in.low. Returns the reciprocal of the power, which multiplies the sums of
+ * the run. */
 template <class F, class W, bool HALF>
 static __device__ __forceinline__ float store_run(const machine &m, const input &in,
                                                   const scaled_run<F, W, HALF> &run)
@@ -456,8 +457,8 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
 #pragma unroll
     for (int j = 0; j < row::WORDS * row::COLUMNS / 4; j++) {
         const int i = j / (row::COLUMNS / 4), k = j % (row::COLUMNS / 4);
-        const int number =
-            (first + 32 * i) * (row::COLUMNS / 4) + k; /* these 4 columns in the row */
+        /* these four columns begin at column 4 number of the row */
+        const int number = (first + 32 * i) * (row::COLUMNS / 4) + k;
         float v[4], rest[8];
 #pragma unroll
         for (int l = 0; l < 4; l++)

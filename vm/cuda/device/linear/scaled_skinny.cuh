@@ -74,21 +74,24 @@ static __device__ __forceinline__ uint2 unit_of_run(const machine &m, const scal
     return F::in_unit(operand_of_run<F, W>(st, held, i / F::SPLIT), i, m.lane);
 }
 
-/* The sums of the current group, for G row groups. */
+/* The sums of the current group, for G row groups. If groups consist of whole blocks (W::WHOLE),
+ * the integer MMAs of a row group form CHAINS independent chains: block i is in chain
+ * i % CHAINS. */
 template <class W, int G> struct group_state {
-    enum { CHAINS = G < 4 ? 4 / G : 1 };    /* of dependent MMAs of integers, for each row group */
-    float c[W::DIGITS ? 1 : G][4];          /* the results of the MMAs */
-    int whole[W::WHOLE ? G : 1][CHAINS][4]; /* the same of integers */
-    int sum[G];                             /* of integers, if groups end within blocks */
-};
-/* The sums that the groups of the run would have if all codes were 1, and if the codes were
- * F::BASE, for digits. */
-template <class W> struct run_ones {
-    float of[W::GROUPS];
-    int digits[W::GROUPS];
+    enum { CHAINS = G < 4 ? 4 / G : 1 };
+    float c[W::DIGITS ? 1 : G][4];             /* f16 products: results of the MMAs */
+    int integers[W::WHOLE ? G : 1][CHAINS][4]; /* integer products, W::WHOLE: the same */
+    int sum[G];                                /* integer products, otherwise: the sum */
 };
 
-/* Like add_codes, for activations as digits and groups of whole blocks. */
+/* The sums of the groups of the run for constant codes. of: f16 products, all codes are 1. bases:
+ * integer products, all codes are F::BASE. */
+template <class W> struct run_ones {
+    float of[W::GROUPS];
+    int bases[W::GROUPS];
+};
+
+/* Like add_codes, for integer products whose groups consist of whole blocks (W::WHOLE). */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
 add_whole_blocks(const scaled_state &st, const uint2 *held, const run_ones<W> &ones, int blocks,
@@ -104,8 +107,8 @@ add_whole_blocks(const scaled_state &st, const uint2 *held, const run_ones<W> &o
 #pragma unroll
             for (int u = 0; u < G; u++)
                 if (W::FULL || block < blocks)
-                    multiply_integers(s.whole[u][block % s.CHAINS], F::block_integers(w[u][i], n),
-                                      x);
+                    multiply_integers(s.integers[u][block % s.CHAINS],
+                                      F::block_integers(w[u][i], n), x);
         }
         if (end % W::GROUP != 0 && end != W::UNITS)
             continue;
@@ -114,17 +117,17 @@ add_whole_blocks(const scaled_state &st, const uint2 *held, const run_ones<W> &o
             int sum = 0;
 #pragma unroll
             for (int chain = 0; chain < s.CHAINS; chain++) {
-                sum += s.whole[u][chain][0] + s.whole[u][chain][3];
+                sum += s.integers[u][chain][0] + s.integers[u][chain][3];
 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    s.whole[u][chain][k] = 0;
+                    s.integers[u][chain][k] = 0;
             }
-            total[u] = F::add_integers(total[u], of[u][group], sum, ones.digits[group]);
+            total[u] = F::add_integers(total[u], of[u][group], sum, ones.bases[group]);
         }
     }
 }
 
-/* Like add_codes, for activations as digits. */
+/* Like add_codes, for integer products. */
 template <class F, class W, int G, int FROM, int N>
 static __device__ __forceinline__ void
 add_integer_codes(const machine &m, const scaled_state &st, const uint2 *held,
@@ -152,7 +155,7 @@ add_integer_codes(const machine &m, const scaled_state &st, const uint2 *held,
                 s.sum[u] += sums[u][k];
                 if (!ends)
                     continue;
-                total[u] = F::add_integers(total[u], of[u][group], s.sum[u], ones.digits[group]);
+                total[u] = F::add_integers(total[u], of[u][group], s.sum[u], ones.bases[group]);
                 s.sum[u] = 0;
             }
         }
@@ -219,7 +222,8 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const run_ones<
         add_steps<F, W, STEP + 1>(m, st, held, ones, blocks, of, s, total);
 }
 
-/* Adds the blocks of `count` of G row groups, which have landed, in steps, and advances. */
+/* Adds the blocks of the first `count` of G row groups in steps. Their pages have landed. The last
+ * step advances past the row groups and frees their pages. */
 template <class F, class W, int G, int STEP = 0>
 static __device__ __forceinline__ void
 add_steps_of_groups(machine &m, scaled_state &st, const uint2 *held, const run_ones<W> &ones,
@@ -288,7 +292,7 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
     st.stored = full ? 0 : st.stored;
 }
 
-/* Computes the next `count` row groups of a segment, 1 to G. The time is the time of G row groups
+/* Computes the next `count` row groups of a segment, 1 to G. Always takes the time of G row groups
  * at once, which is shorter than the time of two row groups one after the other. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
@@ -323,6 +327,7 @@ static __device__ __forceinline__ void skip_scaled(machine &m, const input &in)
         skip_groups(m, in, segment(m, i));
 }
 
+/* The sums of the groups of a run of `blocks` blocks for constant codes. */
 template <class F, class W>
 static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const scaled_state &st,
                                                       const uint2 *held, int blocks)
@@ -331,26 +336,28 @@ static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const sc
     const u32 codes = F::base_codes();
     if (!F::HAS_OFFSET)
         return ones;
+    if constexpr (W::WHOLE) {
+        int sums[W::GROUPS][4] = {};
 #pragma unroll
-    for (int group = 0; W::WHOLE && group < W::GROUPS; group++) {
-        int sums[4] = {};
+        for (int i = 0; i < W::OPERANDS; i++)
+            if (W::FULL || i / F::MMAS < blocks)
+                multiply_integers(
+                    sums[i / F::MMAS * F::UNITS / W::GROUP],
+                    F::block_integers(make_uint4(codes, codes, codes, codes), i % F::MMAS),
+                    operand_of_run<F, W>(st, held, i));
 #pragma unroll
-        for (int unit = group * W::GROUP; unit < (group + 1) * W::GROUP; unit += F::UNITS / F::MMAS)
-            if (unit < W::UNITS && (W::FULL || unit / F::UNITS < blocks))
-                multiply_integers(sums,
-                                  F::block_integers(make_uint4(codes, codes, codes, codes),
-                                                    unit * F::MMAS / F::UNITS % F::MMAS),
-                                  operand_of_run<F, W>(st, held, unit * F::MMAS / F::UNITS));
-        ones.digits[group] = sums[0] + sums[3];
+        for (int group = 0; group < W::GROUPS; group++)
+            ones.bases[group] = sums[group][0] + sums[group][3];
+        return ones;
     }
 #pragma unroll
-    for (int i = 0; W::DIGITS && !W::WHOLE && i < W::OPERANDS; i++) {
+    for (int i = 0; W::DIGITS && i < W::OPERANDS; i++) {
         int sums[F::PAIR_UNITS] = {};
         if (W::FULL || i / (F::PARTS / 2) < blocks)
             multiply_pair<F>(base_pair<F>(), operand_of_run<F, W>(st, held, i), m.lane, sums);
 #pragma unroll
         for (int k = 0; k < F::PAIR_UNITS; k++)
-            ones.digits[(i * F::PAIR_UNITS + k) / W::GROUP] += sums[k];
+            ones.bases[(i * F::PAIR_UNITS + k) / W::GROUP] += sums[k];
     }
     const uint4 one = F::decoded_ones();
 #pragma unroll
@@ -367,7 +374,8 @@ static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const sc
     return ones;
 }
 
-/* Runs the whole task with format F. KIND: MGL_INPUT_... */
+/* Runs the whole task with format F and an input of COLUMNS columns and of kind KIND
+ * (MGL_INPUT_...). */
 template <class F, int COLUMNS, int KIND>
 static __device__ __forceinline__ void consume_scaled(machine &m, const input &in)
 {
@@ -418,10 +426,12 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
         while (groups > 0) {
             const int count = min(groups, min(each - st.stored, G));
             groups -= count;
-            if (G != 2 || count == 2)
-                add_row_groups<F, W, G>(m, st, held, ones, blocks, count, each, groups == 0);
-            else
-                add_row_groups<F, W, 1>(m, st, held, ones, blocks, count, each, groups == 0);
+            if constexpr (G == 2) /* a single row group is computed alone */
+                if (count == 1) {
+                    add_row_groups<F, W, 1>(m, st, held, ones, blocks, count, each, groups == 0);
+                    continue;
+                }
+            add_row_groups<F, W, G>(m, st, held, ones, blocks, count, each, groups == 0);
         }
         if (++i == segments)
             return;
@@ -429,7 +439,7 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
     }
 }
 
-/* The same for an input of kind KIND, if tasks have it. */
+/* The same. Compiles nothing if no task has such an input. */
 template <class F, int COLUMNS, int KIND>
 static __device__ __forceinline__ void consume_if_used(machine &m, const input &in)
 {
@@ -437,8 +447,8 @@ static __device__ __forceinline__ void consume_if_used(machine &m, const input &
         consume_scaled<F, COLUMNS, KIND>(m, in);
 }
 
-/* The same. Compiles nothing for a format and columns that the variant does not support: the host
- * rejects the variant for these. */
+/* The same for an input of any kind. Compiles nothing if the variant does not support the format
+ * with COLUMNS columns: the host then rejects the variant. */
 template <class F, int COLUMNS>
 static __device__ __forceinline__ void consume_if_aligned(machine &m, const input &in)
 {

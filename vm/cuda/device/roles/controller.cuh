@@ -14,8 +14,8 @@
  *
  * Attention and merges of unsplit or of split rows do nothing in an epoch without such rows. If
  * such a task has no waits, signals and clears, the controller leaves it out: the task is not
- * announced (leave_out). The controller leaves out at most two tasks in a row, and not the task
- * after enter. If the third task does nothing either, it is announced and ends at once.
+ * announced (leave_out). The controller leaves out at most two tasks in a row (MOST_LEFT_OUT), and
+ * never the task after enter. The next task that does nothing is announced and ends at once.
  *
  * The clear after a task resets the set that the next epoch uses. No task of this epoch writes
  * there, and the controller itself enters the next epoch. So the next task does not wait for the
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void fetch_wait()
 
 static_assert(MGL_LEAST_RECORDS >= RECORDS, "enter has ended when what is behind is fetched");
 
-enum { MOST_LEFT_OUT = RECORDS - 2 }; /* tasks in a row */
+enum { MOST_LEFT_OUT = RECORDS - 2 }; /* maximum tasks in a row that are left out */
 
 /* Whether the machine's record is the last of its epoch. */
 static __device__ __forceinline__ bool is_last(const machine &m, const mgl_device_queue &queue)
@@ -206,7 +206,7 @@ struct progress {
     bool prepared; /* the current task is prepared in its instruction slot, */
     bool known;    /* it is announced to the consumers, */
     bool begun;    /* it is one of `permitted` */
-    int missing;   /* records that are not fetched yet, besides the newest of RECORDS */
+    int postponed; /* records whose fetch is postponed: free places in own().record */
 #if MGL_LISTS
     u64 history_of_second; /* history of the second list; `history` is then the first list's */
 #endif
@@ -395,10 +395,11 @@ static __device__ __forceinline__ bool begin(machine &m, progress &p)
     return true;
 }
 
-/* Whether the machine's task can be left out: the current epoch has no rows of the kind of the
- * task's result, the task has no waits, signals and clears, and another task of the epoch follows.
- */
-static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_device_queue &queue)
+/* Whether the machine's task can be left out: the current epoch has no rows of the kind that the
+ * task writes (unsplit or split), the task has no waits, signals and clears, and another task of
+ * the epoch follows. */
+static __device__ __forceinline__ bool can_leave_out(const machine &m,
+                                                     const mgl_device_queue &queue)
 {
     const mgl_record &r = *task_of(m);
     if (MGL_UNSPLIT == 0 || r.waits + r.signals + r.clears > 0 || is_last(m, queue))
@@ -412,37 +413,40 @@ static __device__ __forceinline__ bool is_left_out(const machine &m, const mgl_d
                               : false;
 }
 
-/* Advances past the tasks that are left out. Returns their number. If no record is missing, the
- * records of the next three tasks have landed, or are being copied. */
+/* Advances past the tasks that are left out. Returns their number. If no fetch is postponed, the
+ * records of the machine's task and of the next two tasks have been fetched. The last one of these
+ * records may not have landed. */
 static __device__ __forceinline__ int leave_out(machine &m, const progress &p,
                                                 const mgl_device_queue &queue)
 {
-    int left = 0;
-    for (; left < MOST_LEFT_OUT - p.missing && is_left_out(m, queue); left++) {
+    int left_out = 0;
+    for (; left_out < MOST_LEFT_OUT - p.postponed && can_leave_out(m, queue); left_out++) {
         trace_left_out(m);
         m.base += KV_RING ? task_of(m)->kv_again : 0;
         m.record = record_behind(m.record);
-        if (left + p.missing == MOST_LEFT_OUT - 1)
+        if (left_out == MOST_LEFT_OUT - 1)
             fetch_wait();
     }
-    return left;
+    return left_out;
 }
 
-/* Fetches records to the place of the record that is done, and to the places of the tasks that were
- * left out: the records after `newest`. Each fetch waits for the fetch before. So that the next
- * task is prepared in time, only the next record is fetched after tasks were left out; two records
- * are fetched later, until none is missing. */
+/* Fetches the records after the newest record in own().record. Free places are the place of record
+ * `done`, the places of `left_out` tasks that were left out, and the places of postponed fetches.
+ * Each fetch first waits for the previous fetch, because a record has the address of the next
+ * record. If tasks were left out, this call fetches only one record, so that the controller
+ * prepares the next task in time. Each later call fetches up to two records, until no fetch is
+ * postponed. */
 static __device__ __forceinline__ void fetch_records(const machine &m, progress &p, u32 done,
-                                                     int left, const mgl_device_queue &queue)
+                                                     int left_out, const mgl_device_queue &queue)
 {
-    const int wanted = 1 + left + p.missing, count = left > 0 ? 1 : min(wanted, 2);
+    const int wanted = 1 + left_out + p.postponed, count = left_out > 0 ? 1 : min(wanted, 2);
     machine newest = m;
-    newest.record = (done + RECORDS - 1 - (u32)p.missing) % RECORDS;
+    newest.record = (done + RECORDS - 1 - (u32)p.postponed) % RECORDS;
     for (int i = 0; i < count; i++, newest.record = record_behind(newest.record)) {
         fetch_wait();
         fetch_next(newest, queue, record_behind(newest.record));
     }
-    p.missing = wanted - count;
+    p.postponed = wanted - count;
 }
 
 /* The controller's loop over tasks and epochs, until there is no next epoch or a watchdog has
@@ -470,9 +474,9 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         if (is_last(m, queue))
             next_epoch(m, queue);
         m.record = record_behind(m.record);
-        if (p.missing > 0)
+        if (p.postponed > 0) /* the next record may not have landed */
             fetch_wait();
-        const int left = task_of(before)->op == OP_ENTER ? 0 : leave_out(m, p, queue);
+        const int left_out = task_of(before)->op == OP_ENTER ? 0 : leave_out(m, p, queue);
 
         /* Prepare the next task during the previous one if it is of this epoch, its family permits
          * that (ops.def) and the kernel contains it. A task without counters may begin. */
@@ -517,7 +521,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         on = on && begin(m, p);
         wait_finished(count); /* the task after the next reuses its instruction slot */
 
-        fetch_records(m, p, before.record, left, queue);
+        fetch_records(m, p, before.record, left_out, queue);
     }
     wait_finished(p.permitted);
     fetch_wait();
