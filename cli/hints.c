@@ -397,10 +397,13 @@ mgl_status mgl_cli_fail_operand(const mgl_cli_verb *verb, const char *operand, c
             err, MGL_USAGE, word,
             "'%s' takes one %s, and '%.200s' was already given; a text with spaces needs quotes",
             verb->name, verb->operand, operand);
+    const bool is_file = !strcmp(flag, "--texts");
     return mgl_fail(err, MGL_USAGE, word,
-                    "'%s' takes one MODEL, and '%.200s' was already given; give the model's input "
-                    "with %s: megalith %s %.200s %s \"...\"; a text with spaces needs quotes",
-                    verb->name, operand, flag, verb->name, operand, flag);
+                    "'%s' takes one MODEL, and '%.200s' was already given; give the %s "
+                    "with %s: megalith %s %.200s %s %s",
+                    verb->name, operand, is_file ? "file of texts" : "model's input", flag,
+                    verb->name, operand, flag,
+                    is_file ? "F.json" : "\"...\"; a text with spaces needs quotes");
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static const struct foreign {
     {ENDS, ".output_scale", QUANTIZED_CACHE},
     {HOLDS, "pre_feedforward_layernorm", "further norms in a layer cannot be represented"},
     {HOLDS, "post_feedforward_layernorm", "further norms in a layer cannot be represented"},
-    {HOLDS, "", "the model that config.json describes has no such tensor"},
+    {HOLDS, "", "a model with this configuration has no such tensor"},
 };
 
 /* Returns the first entry of the table with the same explanation as the entry that matches this

@@ -289,7 +289,10 @@ const char *mgl_mega_path(const mgl_mega *mega)
 mgl_status mgl_mega_fail(const mgl_mega *mega, const char *section, const char *what,
                          mgl_error *err)
 {
-    return mgl_fail(err, MGL_BAD_INPUT, mega->path, "is damaged: its section %s %s", section, what);
+    return mgl_fail(
+        err, MGL_BAD_INPUT, mega->path,
+        "is damaged: its section %s %s; compile the model again, or copy the file again", section,
+        what);
 }
 
 static bool has_hash(const mgl_mega_section *section, const char *bytes)

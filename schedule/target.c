@@ -68,7 +68,7 @@ mgl_status mgl_target_parse(const char *text, mgl_target *out, mgl_error *err)
     int queues = colon ? parse_queues(colon + 1) : -1;
     if (queues < 1 || queues > MGL_MAX_QUEUES)
         return mgl_fail(err, MGL_BAD_INPUT, text,
-                        "the target has to name 1 to %d queues behind its architecture: %s",
+                        "the target must have 1 to %d queues after its architecture: %s",
                         MGL_MAX_QUEUES, index == 0 ? "cpu:1" : "sm_90a:132");
     *out = (mgl_target){.queues = queues, .shared_bytes = architectures[index].shared_kb * 1024};
     memcpy(out->arch, name, strlen(name) + 1);

@@ -253,8 +253,7 @@ static mgl_status make_read(const mgl_weights *weights, size_t piece, void *to, 
     mgl_status status = mgl_mega_read_part(r->file, r->section, r->places[at->part] + at->offset,
                                            at->bytes, to, err);
     if (!status && mgl_checksum(to, at->bytes) != r->sums[piece])
-        status =
-            mgl_mega_fail(r->file, MGL_MEGA_WEIGHTS, "does not have the checksums it should", err);
+        status = mgl_mega_fail(r->file, MGL_MEGA_WEIGHTS, "has wrong checksums", err);
     return status;
 }
 

@@ -132,14 +132,15 @@ static mgl_status read_method(const struct options *o, mgl_quantize_request *r, 
                         "unknown method: %.40s; supported: rtn, clip, gptq", o->method.value);
     if (o->texts.given && r->method == MGL_METHOD_RTN && !o->mean.given)
         return mgl_fail(err, MGL_USAGE, "--texts",
-                        "round to nearest uses no texts; give --method clip or --method gptq");
+                        "round to nearest uses no texts; give --method clip, --method gptq or "
+                        "--bits-per-weight");
     if (!needs_texts(o, r) && (o->samples.given || o->length.given || o->limit.given))
         return mgl_fail(err, MGL_USAGE,
                         o->samples.given  ? "--samples"
                         : o->length.given ? "--length"
                                           : "--time-limit",
-                        "applies to a calibration; give --texts, --method gptq or "
-                        "--bits-per-weight");
+                        "applies to a calibration; give --method gptq, --bits-per-weight, or "
+                        "--method clip with --texts");
     if (o->mean.given && r->layers.code != MGL_CODE_INT4)
         return mgl_fail(err, MGL_USAGE, "--bits-per-weight",
                         "chooses between 4 and 8 bits; use --bits 4, or leave out --bits");
@@ -175,7 +176,7 @@ static mgl_status read_flags(const struct options *o, mgl_quantize_request *r, m
     if (!o->output.given)
         return mgl_fail(err, MGL_USAGE, "-o", "is missing; give the new folder");
     if (o->sym.given && o->asym.given)
-        return mgl_fail(err, MGL_USAGE, "--sym", "and --asym exclude one another; give one");
+        return mgl_fail(err, MGL_USAGE, "--sym", "cannot be given with --asym; give one of them");
     if (o->group.given && o->group.value % MGL_GROUP_UNIT)
         return mgl_fail(err, MGL_USAGE, "--group",
                         "not a multiple of 16: %d; allowed: multiples of 16 up to 1024",

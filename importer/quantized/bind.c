@@ -131,12 +131,14 @@ static bool check_shape(matrix *m, int index, int64_t rows, int64_t columns)
     const mgl_stored_tensor *t = stored_of(m->b, index);
     const int64_t shape[2] = {rows, columns};
     return is_shape(t, rows, columns) ||
-           reject(m->b, t->name,
-                  "its shape is %s; a matrix of %" PRId64 " rows and %" PRId64
-                  " columns in the declared quantization makes it %s; correct the group size and "
-                  "the number of bits in the quantization config, or download the model again",
-                  print_shape(t->rank, t->shape, is), m->rows, m->columns,
-                  print_shape(2, shape, must));
+           reject(
+               m->b, t->name,
+               "its shape is %s; a matrix of %" PRId64 " rows and %" PRId64
+               " columns in the declared quantization makes it %s; correct the size of groups or "
+               "blocks and the number of bits in the quantization config, or download the model "
+               "again",
+               print_shape(t->rank, t->shape, is), m->rows, m->columns,
+               print_shape(2, shape, must));
 }
 
 /* Reads a tensor of I32 or I64 into a new array; returns NULL after a reason. */

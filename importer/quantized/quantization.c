@@ -90,8 +90,11 @@ bool mgl_declared_check_bits(mgl_config_reader *r, const char *key, int64_t bits
 {
     if (bits == 4 || bits == 8)
         return true;
-    mgl_config_refuse(r, key, "weights of %lld bits are not supported; supported: 4 and 8",
-                      (long long)bits);
+    if (bits == 0)
+        mgl_config_refuse(r, key, "the number of bits is missing; supported: 4 and 8");
+    else
+        mgl_config_refuse(r, key, "weights of %lld bits are not supported; supported: 4 and 8",
+                          (long long)bits);
     return false;
 }
 

@@ -133,7 +133,7 @@ static const struct {
     {"quantize %s -o x --bits 3", 1, "unknown number of bits: 3; supported: 8, 4 and fp8"},
     {"quantize %s -o x --head f16", 1, "unknown number of bits: f16; supported: 8, 4, fp8 and"},
     {"quantize %s -o x --bits fp8 --asym", 1, "fp8 has no zero points"},
-    {"quantize %s -o x --sym --asym", 1, "exclude one another"},
+    {"quantize %s -o x --sym --asym", 1, "cannot be given with --asym"},
     {"quantize %s -o x --method awq", 1, "unknown method: awq; supported: rtn, clip, gptq"},
     {"quantize %s -o x --texts t.json", 1, "round to nearest uses no texts"},
     {"quantize %s -o x --samples 4", 1, "--samples: applies to a calibration"},

@@ -278,7 +278,7 @@ START_TEST(damage_to_any_piece_is_rejected)
         for (; next < image->weights->count && image->weights->pieces[next].part == part; next++) {
             const mgl_piece *piece = &image->weights->pieces[next];
             flip(place + piece->offset + piece->bytes - 1);
-            refused("its section weights does not have the checksums");
+            refused("its section weights has wrong checksums");
             flip(place + piece->offset + piece->bytes - 1);
         }
         place = (place + image->weights->sizes[part] + 4095) / 4096 * 4096;

@@ -483,7 +483,7 @@ static const struct {
      false,
      "output.weight: weights of the type Q5_0 are not supported"},
     {"shape-of-head", {.more = head_shape}, false, "output.weight: its shape is [912, 256]"},
-    {"extra-tensor", {.more = extra_tensor}, false, "blk.0.attn_sinks.weight: the model"},
+    {"extra-tensor", {.more = extra_tensor}, false, "blk.0.attn_sinks.weight: a model"},
     {"extra-bias",
      {.more = extra_bias},
      false,

@@ -199,7 +199,7 @@ static const struct {
          "the pattern \"re:(\" is not a valid regular expression"},
     {"ignore-object", &ct4, {CONFIG, "[\"lm_head\"]", "{}", 0, 0}, "ignore: must be an array"},
     {"gptq-bits-2", &gptq, {CONFIG, "\"bits\": 4", "\"bits\": 2", 0, 0}, "weights of 2 bits"},
-    {"gptq-bits-missing", &gptq, {CONFIG, "\"bits\": 4, ", "", 0, 0}, "bits: weights of 0 bits"},
+    {"gptq-bits-missing", &gptq, {CONFIG, "\"bits\": 4, ", "", 0, 0}, "bits: the number of bits is missing"},
     {"gptq-group", &gptq, {CONFIG, "\"group_size\": 32", "\"group_size\": 20", 0, 0},
          "groups of 20 columns"},
     {"gptq-marlin", &gptq, {CONFIG, "\"sym\"", "\"checkpoint_format\": \"marlin\", \"sym\"", 0, 0},
@@ -282,7 +282,7 @@ static const struct {
     {"scales-of-targeted-head", &gptq, {ADD, "lm_head.scales", "F16", 2, 64},
          "lm_head.scales: a part of a quantized matrix that the model does not use"},
     {"unknown-tensor", &ct4, {ADD, "weight_global_scale", "F32", 1, -1},
-         "weight_global_scale: the model that config.json describes has no such tensor"},
+         "weight_global_scale: a model with this configuration has no such tensor"},
 
     /* dtypes */
     {"ct-codes-dtype", &ct4, {DTYPE, "weight_packed", "U32", 0, 0},
