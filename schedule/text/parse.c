@@ -598,7 +598,12 @@ static bool read_program(parser *p)
 mgl_status mgl_schedule_parse(const char *text, size_t length, const char *file, mgl_program **out,
                               mgl_error *err)
 {
+    static const char compiled[] = "\x89MEGA"; /* the start of a compiled model (importer/mega.c) */
     *out = NULL;
+    if (length >= sizeof compiled - 1 && !memcmp(text, compiled, sizeof compiled - 1))
+        return mgl_fail(err, MGL_BAD_INPUT, file,
+                        "is a compiled model, not the text of a schedule; `megalith lower MODEL "
+                        "--target T -o F.mls` writes this text");
     if (length > MGL_SCHEDULE_MAX_TEXT)
         return mgl_fail(err, MGL_BAD_INPUT, file,
                         "the schedule text has %zu bytes; at most %d are read", length,

@@ -215,6 +215,19 @@ START_TEST(what_it_has_can_be_asked_for)
 }
 END_TEST
 
+START_TEST(it_is_no_schedule)
+{
+    static const char *const verbs[] = {"check", "explain"};
+    for (int i = 0; i < 2; i++) {
+        command_result result = command_runf("%s %s", verbs[i], compiled);
+        ck_assert_int_eq(result.code, 2);
+        ck_assert_msg(strstr(result.err, "is a compiled model, not the text of a schedule") != NULL,
+                      "%s", result.err);
+        command_clear(&result);
+    }
+}
+END_TEST
+
 START_TEST(a_damaged_file_is_rejected)
 {
     struct stat facts;
@@ -348,6 +361,7 @@ int main(void)
                         (int)(sizeof refusals / sizeof *refusals));
     tcase_add_test(tests, what_it_has_can_be_asked_for);
     tcase_add_test(tests, a_quantized_model_is_compiled);
+    tcase_add_test(tests, it_is_no_schedule);
     tcase_add_test(tests, a_damaged_file_is_rejected);
     tcase_add_test(tests, what_stands_there_stays_when_it_fails);
     tcase_add_test(tests, a_model_without_a_tokenizer_runs_by_ids);
