@@ -24,7 +24,8 @@ enum { MOST_EDITS = 4, MOST_FLAG = 100 };
 #define QUANTIZED                                                                                  \
     "a quantized checkpoint is used as it is stored, without a flag; 'megalith quantize MODEL -o " \
     "DIR' makes one"
-#define NOT_LOADED "no model stays loaded after its verb ends"
+#define CACHE_FORMAT "keys and values are cached in the number format that --dtype gives"
+#define NOT_LOADED   "no model stays loaded after its verb ends"
 
 static const struct {
     const char *word, *advice;
@@ -85,6 +86,13 @@ static const struct {
     {"embed", "embeddings are not supported"},
     {"embedding", "embeddings are not supported"},
     {"benchmark", "'megalith bench MODEL' measures a GPU"},
+    {"llama-bench", "'megalith bench MODEL' measures a GPU"},
+    {"llama-cli", REPLY},
+    {"llama-server", NO_SERVER},
+    {"llama-quantize",
+     "'megalith quantize MODEL -o DIR' writes a model with 8-bit or 4-bit weights"},
+    {"imatrix", "'megalith quantize MODEL --method gptq -o DIR' calibrates with texts"},
+    {"llama-imatrix", "'megalith quantize MODEL --method gptq -o DIR' calibrates with texts"},
     {"profile", "'megalith trace MODEL -o F.json' writes a timeline"},
     {"validate", "'megalith check F.mls' checks a schedule"},
     {"verify", "'megalith check F.mls' checks a schedule"},
@@ -260,6 +268,8 @@ static const struct {
     {"--output", "-o"},
     {"--out", "-o"},
     {"--out-file", "-o"},
+    {"--group-size", "--group"},
+    {"--wbits", "--bits"},
     {"--special", "--keep-special"},
     {"--no-skip-special-tokens", "--keep-special"},
 };
@@ -290,6 +300,12 @@ static const struct {
     {"-tp", "a model runs on one GPU"},
     {"--lora", "adapters must be merged into the model first (merge_and_unload of peft)"},
     {"--quantization", QUANTIZED},
+    {"--quantize", QUANTIZED},
+    {"--kv-cache-dtype", CACHE_FORMAT},
+    {"--cache-type-k", CACHE_FORMAT},
+    {"--cache-type-v", CACHE_FORMAT},
+    {"-ctk", CACHE_FORMAT},
+    {"-ctv", CACHE_FORMAT},
     {"--load-in-8bit", QUANTIZED},
     {"--load-in-4bit", QUANTIZED},
 };
@@ -305,6 +321,7 @@ static const struct {
     {"eval", "--text", EVAL_TEXT},
     {"eval", "--prompt", EVAL_TEXT},
     {"eval", "-p", EVAL_TEXT},
+    {"quantize", "--format", "--bits, --group and --head choose the formats of the weights"},
 };
 
 /* What to do instead of a flag that has no replacement; NULL: unknown. */
@@ -373,8 +390,8 @@ mgl_status mgl_cli_fail_flag(const mgl_cli_verb *verb, const char *flag, mgl_err
             err, MGL_USAGE, flag,
             "is not a flag of '%s'; the model is given without a flag: megalith %s MODEL ...",
             verb->name, verb->name);
-    const char *nearest = find_replacement(verb, name);
-    const char *advice = nearest ? NULL : find_advice(verb, name);
+    const char *advice = find_advice(verb, name);
+    const char *nearest = advice ? NULL : find_replacement(verb, name);
     if (advice)
         return mgl_fail(err, MGL_USAGE, flag, "unknown flag of '%s'; %s", verb->name, advice);
     if (!nearest)

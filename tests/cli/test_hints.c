@@ -75,6 +75,13 @@ static const hint hints[] = {
     {"tokenize m Once", 1, "give the model's input with --text: megalith tokenize m --text", NULL},
     {"detokenize m 1", 1, "give the model's input with --ids: megalith detokenize m --ids", NULL},
     {"info m n", 1, "'info' takes one MODEL", "--prompt"},
+    {"quantize m n -o d", 1,
+     "give the file of texts with --texts: megalith quantize m --texts F.json", "quotes"},
+    {"quantize m --group-size 64 -o d", 1, "did you mean '--group'?", NULL},
+    {"quantize m --format gguf -o d", 1, "--bits, --group and --head choose the formats", "--json"},
+    {"run m -p x --kv-cache-dtype fp8", 1, "cached in the number format that --dtype gives", NULL},
+    {"run m -p x --quantize", 1, "'megalith quantize MODEL -o DIR' makes one", NULL},
+    {"llama-quantize m", 1, "'megalith quantize MODEL -o DIR' writes a model", NULL},
     {"check f g", 1, "takes one F.mls", "--text"},
     /* Addresses. */
     {"run https://huggingface.co/org/name -p x", 2, "`hf download org/name`", NULL},
