@@ -338,6 +338,12 @@ static mgl_status quantize(const char *operand, const void *options, mgl_error *
     mgl_quantize_request request = {.step = show, .memory = show_memory, .user = &memory};
     mgl_quantize_report report;
     mgl_status status = read_flags(o, &request, err);
+    if (!status && !o->quiet.given && o->group.given && o->group.value != MGL_GROUP_UNIT &&
+        o->group.value % (2 * MGL_GROUP_UNIT))
+        mgl_cli_say("quantize",
+                    "a GPU takes groups of %d columns and multiples of %d: with groups "
+                    "of %d, the new model runs on a CPU only",
+                    MGL_GROUP_UNIT, 2 * MGL_GROUP_UNIT, (int)o->group.value);
     if (!status)
         status = run_request(operand, o, &request, &report, err);
     if (status)

@@ -144,6 +144,7 @@ static const struct {
     {"quantize %s -o x --group 40", 1, "not a multiple of 16: 40"},
     {"quantize %s -o x --group 2048", 1, "allowed: 16 to 1024"},
     {"quantize %s -o x --scales f64", 1, "unknown number format: f64"},
+    {"quantize %s -o x --group 48", 2, "with groups of 48, the new model runs on a CPU only"},
     {"quantize %s -o x --group 512", 2,
      "768 columns are not a multiple of the group: 512; use groups of 256 columns"},
     {"quantize %s/config.json -o x", 2, "config.json"},
