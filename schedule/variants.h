@@ -74,7 +74,8 @@ bool mgl_product_is_parted(const mgl_program *program, const mgl_task *task);
 
 /* Whether a product multiplies integer codes by digits of its input
  * (vm/cuda/device/linear/scaled_input.cuh): always if it splits its input; for 16-bit input only in
- * programs of one row, without a column map, and if registers hold the digits. */
+ * programs of one row, without a column map, and if registers hold the digits and the groups of
+ * weights are aligned with the runs of the warps. */
 bool mgl_product_takes_digits(const mgl_program *program, const mgl_task *task);
 
 /* Sets the dimensions of a program, with 0 for those of a task. */

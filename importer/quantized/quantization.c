@@ -91,7 +91,7 @@ bool mgl_declared_check_bits(mgl_config_reader *r, const char *key, int64_t bits
     if (bits == 4 || bits == 8)
         return true;
     if (bits == 0)
-        mgl_config_refuse(r, key, "the number of bits is missing; supported: 4 and 8");
+        mgl_config_refuse(r, key, "the number of bits is missing or 0; supported: 4 and 8");
     else
         mgl_config_refuse(r, key, "weights of %lld bits are not supported; supported: 4 and 8",
                           (long long)bits);
