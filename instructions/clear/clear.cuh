@@ -5,11 +5,26 @@
 #include "vm/cuda/device/flags.cuh"
 #include "vm/cuda/device/ops.cuh"
 
-/* Rows of a region that were written by the last epoch that used the next epoch's set.
- * `history`: rows of this epoch and earlier ones, a byte each, the newest in the lowest byte. */
-static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c, u64 history)
+/* This epoch and earlier ones, a byte each, the newest in the lowest byte. */
+struct epoch_history {
+    u64 rows;  /* their numbers of rows, */
+    u64 kinds; /* and own().rows_kinds, if MGL_UNSPLIT > 0 */
+};
+
+static __device__ __forceinline__ void add_epoch(epoch_history &h, int rows)
 {
-    return (int)(history >> 8 * (c.sets - 1) & 255);
+    h.rows = h.rows << 8 | (u64)rows;
+    if (MGL_UNSPLIT > 0)
+        h.kinds = h.kinds << 8 | own().rows_kinds;
+}
+
+/* Rows of a region that were written by the last epoch that used the next epoch's set. If that
+ * epoch had no rows of the kinds with which tasks write the buffer: 0. */
+static __device__ __forceinline__ int rows_to_clear(const mgl_device_clear &c,
+                                                    const epoch_history &h)
+{
+    const int shift = 8 * (c.sets - 1);
+    return MGL_UNSPLIT == 0 || (h.kinds >> shift & c.kinds) ? (int)(h.rows >> shift & 255) : 0;
 }
 
 /* The start of a clear's region in the set of the next epoch. */
@@ -32,7 +47,7 @@ static __device__ __forceinline__ void clear_rows(const machine &m, const mgl_de
 
 /* Resets all rows that the last epoch with the next epoch's set wrote. Fast path, as in
  * decoding: clears of one contiguous run of bytes, four at a time. */
-static __device__ __forceinline__ void clear(const machine &m, u64 history)
+static __device__ __forceinline__ void clear(const machine &m, const epoch_history &history)
 {
     enum { LANES = 8 };
     const mgl_device_clear *clears =
@@ -42,11 +57,12 @@ static __device__ __forceinline__ void clear(const machine &m, u64 history)
     bool runs = true;
     for (int i = m.lane / LANES; i < count; i += 32 / LANES) {
         const mgl_device_clear &c = clears[i];
-        const bool run = c.outer == 1 && rows_to_clear(c, history) == 1;
+        const int rows = rows_to_clear(c, history);
+        const bool run = c.outer == 1 && rows == 1;
         u8 *to = place_to_clear(m, c);
         for (int e = m.lane % LANES * 16; run && e < (int)c.bytes; e += LANES * 16)
             store_four_words(to + e, 0xFFFFFFFFu, policy);
-        runs = runs && run;
+        runs = runs && (run || rows == 0);
     }
     if (__all_sync(0xFFFFFFFFu, runs))
         return;

@@ -89,7 +89,7 @@ bool mgl_cuda_find_clear(const mgl_program *program, const mgl_region *region,
     if (rows > 1 || rows + 1 >= b->rank)
         return false;
     *first = 0;
-    *out = (mgl_device_clear){.outer = 1, .sets = (unsigned)b->sets};
+    *out = (mgl_device_clear){.outer = 1, .sets = (unsigned short)b->sets};
     for (int i = b->rank - 1; i >= 0; i--) {
         const mgl_range *range = &region->ranges[i];
         int64_t length = range->hi - range->lo;
@@ -126,6 +126,7 @@ struct encoder {
     unsigned char *records;
     size_t length, capacity; /* of records */
     size_t before;           /* offset of the queue's previous record */
+    unsigned short *kinds;   /* (buffer) bits 1 << MGL_KV_... of the rows of its writers */
     int first_task;          /* first task of the list in the program */
     bool failed;             /* memory ran out */
 };
@@ -377,8 +378,10 @@ static void add_clears_of(struct encoder *e, int task)
         const mgl_region *region = &e->program->regions[i];
         mgl_device_clear *c = append(e, sizeof *c);
         int64_t first = 0;
-        if (c && mgl_cuda_find_clear(e->program, region, c, &first))
+        if (c && mgl_cuda_find_clear(e->program, region, c, &first)) {
             c->at = e->addresses->buffers[region->buffer] + (uint64_t)first;
+            c->kinds = e->kinds[region->buffer];
+        }
     }
 }
 
@@ -620,6 +623,25 @@ static uint32_t *count_signals(const mgl_program *list, int counters)
     return signals;
 }
 
+/* Finds the kinds of rows with which tasks write each buffer; NULL when memory ran out. */
+static unsigned short *find_kinds(const mgl_program *program)
+{
+    unsigned short *kinds = mgl_alloc_zero((size_t)program->buffer_count + 1, sizeof *kinds);
+    for (int t = 0; kinds && t < program->task_count; t++) {
+        const mgl_task *task = &program->tasks[t];
+        for (int i = task->out.first; i < task->out.first + task->out.count; i++) {
+            const mgl_region *region = &program->regions[i];
+            int kind = MGL_KV_ALL;
+            for (int d = 0; d < program->buffers[region->buffer].rank; d++)
+                if (region->ranges[d].kind == MGL_RANGE_ROW_KIND)
+                    kind = first_of(&region->ranges[d]);
+            if (task->op != MGL_OP_CLEAR)
+                kinds[region->buffer] |= (unsigned short)(1 << kind);
+        }
+    }
+    return kinds;
+}
+
 /* Switches to a list, whose tasks start at `first_task` in the program. */
 static void begin_list(struct encoder *e, const mgl_program *list, int first_task)
 {
@@ -649,19 +671,20 @@ static mgl_status encode(const mgl_program *first, const mgl_joined *joined,
                          const mgl_cuda_addresses *addresses, mgl_cuda_tables *out, mgl_error *err)
 {
     const mgl_program *whole = joined->program ? joined->program : first;
-    struct encoder e = {.program = whole, .addresses = addresses};
+    struct encoder e = {.program = whole, .addresses = addresses, .kinds = find_kinds(whole)};
     uint32_t *signals[2];
     signals[0] = count_signals(first, whole->counter_count);
     signals[1] = first->second ? count_signals(first->second, whole->counter_count)
                                : mgl_alloc_zero((size_t)whole->counter_count + 1, sizeof **signals);
     out->queue_entries = first->queue_count * mgl_cuda_lists(first);
     out->queues = mgl_alloc_zero((size_t)out->queue_entries, sizeof *out->queues);
-    if (!signals[0] || !signals[1] || !out->queues)
+    if (!signals[0] || !signals[1] || !out->queues || !e.kinds)
         e.failed = true;
     else
         add_queues(&e, first, joined->second, signals, out->queues);
     mgl_free(signals[0]);
     mgl_free(signals[1]);
+    mgl_free(e.kinds);
     out->records = e.records;
     out->record_bytes = e.length;
     if (!e.failed)

@@ -610,6 +610,18 @@ static void mark_region(const mgl_program *program, const mgl_region *region, ch
     }
 }
 
+/* The rows with which tasks write a buffer, by its name: partial results only with split rows, and
+ * the output of attention with both kinds. */
+static unsigned kinds_of(const mgl_program *program, int buffer)
+{
+    const char *dot = strchr(program->buffers[buffer].name, '.');
+    if (program->limits.unsplit > 0 && dot && !strcmp(dot, ".part"))
+        return 1u << MGL_KV_SPLIT;
+    if (program->limits.unsplit > 0 && dot && !strcmp(dot, ".att"))
+        return 1u << MGL_KV_SPLIT | 1u << MGL_KV_UNSPLIT;
+    return 1u << MGL_KV_ALL;
+}
+
 static void mark_record(const mgl_program *program, const mgl_record *record, char **maps)
 {
     const mgl_device_clear *clears =
@@ -618,6 +630,7 @@ static void mark_record(const mgl_program *program, const mgl_record *record, ch
         const mgl_device_clear *c = &clears[i];
         int buffer = (int)(c->at >> BASE_SHIFT) - 1;
         ck_assert_uint_eq(c->set_bytes, mgl_buffer_bytes(&program->buffers[buffer]));
+        ck_assert_uint_eq(c->kinds, kinds_of(program, buffer));
         for (unsigned o = 0; o < c->outer; o++)
             for (int r = 0; r < program->limits.rows; r++)
                 memset(maps[buffer] + (c->at & UINT32_MAX) + o * c->outer_bytes +
@@ -641,6 +654,7 @@ static const fixture_options clear_shapes[] = {
     {.queues = 2, .splits = 4, .rows = 4, .exchange = MGL_EXCHANGE_FLAGS},
     {.queues = 3, .splits = 2, .rows = 16, .exchange = MGL_EXCHANGE_FLAGS},
     {.queues = 5, .rows = 1, .exchange = MGL_EXCHANGE_FLAGS},
+    {.queues = 3, .splits = 3, .rows = 2, .exchange = MGL_EXCHANGE_FLAGS, .unsplit = 8},
 };
 
 START_TEST(records_reset_what_clears_name)

@@ -75,7 +75,8 @@ typedef struct mgl_device_clear {
     unsigned outer;                 /* extent of that dimension; 1 without such a dimension */
     unsigned row_bytes;             /* from row to row */
     unsigned bytes;                 /* of a row's run; a multiple of 16 */
-    unsigned sets;
+    unsigned short sets;
+    unsigned short kinds; /* bits 1 << MGL_KV_...: the rows with which tasks write the buffer */
 } mgl_device_clear;
 
 /* A segment, in blocks of 512 bytes. */

@@ -202,18 +202,18 @@ static __device__ __forceinline__ void tell(const machine &m)
 struct progress {
     u32 permitted; /* tasks that need consumers and may begin */
     u32 done;      /* pre-issued tasks that have ended */
-    u64 history;   /* rows of this epoch and of earlier epochs, a byte each, the newest lowest */
+    epoch_history history;
     bool prepared; /* the current task is prepared in its instruction slot, */
     bool known;    /* it is announced to the consumers, */
     bool begun;    /* it is one of `permitted` */
     int postponed; /* records whose fetch is postponed: free places in own().record */
 #if MGL_LISTS
-    u64 history_of_second; /* history of the second list; `history` is then the first list's */
+    epoch_history history_of_second; /* of the second list; `history` is then the first list's */
 #endif
 };
 
 /* The history of the current list. */
-static __device__ __forceinline__ u64 history_of(const progress &p, const machine &m)
+static __device__ __forceinline__ epoch_history history_of(const progress &p, const machine &m)
 {
 #if MGL_LISTS
     if (m.list != 0)
@@ -222,16 +222,14 @@ static __device__ __forceinline__ u64 history_of(const progress &p, const machin
     return p.history;
 }
 
-/* Adds the rows of the epoch that the machine has entered to that history. */
-static __device__ __forceinline__ void add_rows(progress &p, const machine &m)
+/* Adds the epoch that the machine has entered to that history. */
+static __device__ __forceinline__ void note_epoch(progress &p, const machine &m)
 {
 #if MGL_LISTS
-    if (m.list != 0) {
-        p.history_of_second = p.history_of_second << 8 | (u64)rows_of(m);
-        return;
-    }
+    if (m.list != 0)
+        return add_epoch(p.history_of_second, rows_of(m));
 #endif
-    p.history = p.history << 8 | (u64)rows_of(m);
+    add_epoch(p.history, rows_of(m));
 }
 
 /* Advances to the next epoch, which may be of the other list. */
@@ -504,7 +502,7 @@ FAR_OR_INLINE void run_controller(machine m, const mgl_device_queue *queues)
         if (is_alive() && (op != OP_ENTER || own().control[MGL_CONTROL_GO])) {
             trace_settle(before, is_alone(op), count);
             if (op == OP_ENTER)
-                add_rows(p, before);
+                note_epoch(p, before);
             if (op == OP_CLEAR)
                 clear(before, history_of(p, before));
             signal(before);
