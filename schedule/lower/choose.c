@@ -1,12 +1,6 @@
 /*
  * Implements choose.h: chooses every value that a ScheduleConfig leaves open (0), for the model and
- * the target.
- *
- * Number of queues: all queues share the memory bandwidth, so the time of a step is the largest
- * share times the number of queues with a share. 128 of 132 queues with equal shares are faster
- * than 132 queues of which some have one row group more. With flags, all steps use the same number
- * of queues, because the residual stays with its owner. If layers are small, queues have roles
- * instead (roles.h).
+ * the target. The queues of each step are chosen by queues.c.
  */
 #include "schedule/lower/choose.h"
 
@@ -14,7 +8,7 @@
 #include <string.h>
 
 #include "base/format.h"
-#include "schedule/lower/roles.h"
+#include "schedule/lower/queues.h"
 #include "schedule/lower/staged.h"
 #include "schedule/pages.h"
 #include "schedule/variant_shapes.h"
@@ -26,9 +20,7 @@ enum {
     WIDE_STAGE_BYTES = 49152, /* for blocks with at least 160 KB of shared memory */
     SMALL_STAGE_BYTES = 24576,
     LEAST_STAGE_BYTES = 16384,
-    LEAST_RING_PAGES = 4,        /* besides a large stage */
-    WHOLE_KV_BYTES = 256 * 1024, /* KV bytes of a kv head up to which one queue is faster than a
-                                    merge of splits */
+    LEAST_RING_PAGES = 4, /* besides a large stage */
     SPLIT_PENDING_BYTES =
         49152, /* bytes in flight while the queue waits for an edge, including keys and values */
     FEW_SPLITS = 16,
@@ -71,204 +63,6 @@ int64_t mgl_step_columns(const mgl_geometry *m, mgl_step step)
         break;
     }
     return 0;
-}
-
-/* How often a step occurs in an epoch. */
-static int64_t step_times(const mgl_geometry *m, mgl_step step)
-{
-    return step == MGL_STEP_HEAD ? 1 : m->layers;
-}
-
-/* ---- queues --------------------------------------------------------------------------------- */
-
-/* Whether the keys and values of all sequences are so few that one queue for each kv head
- * suffices. */
-static bool is_little(const mgl_geometry *m, const mgl_lower_options *options)
-{
-    int64_t position = 2 * m->head_dim * (int64_t)mgl_dtype_size(options->dtype);
-    return position * options->capacity * options->sequences <= WHOLE_KV_BYTES;
-}
-
-/* Whether attention may have separate queues: it uses one queue for each kv head, and the config
- * sets no queues for it. */
-static bool may_stand_apart(const mgl_geometry *m, const mgl_lower_options *options,
-                            const mgl_schedule_config *config)
-{
-    return config->queues[MGL_STEP_ATTEND].first == 0 &&
-           config->queues[MGL_STEP_ATTEND].count == 0 &&
-           (config->splits == 0 ? is_little(m, options) : config->splits == 1);
-}
-
-/* Cost of an epoch on n queues, in weights that the memory could deliver in that time: the
- * largest share of each step times the queues with a share. A row group has a minimum time, even
- * with few columns. With `apart`, attention could have separate queues. If too few queues are
- * left, some do attention besides other work: the others wait for them, and the next step is
- * late. */
-static int64_t epoch_cost(const mgl_geometry *m, int n, int all, bool apart)
-{
-    enum { LEAST_WEIGHTS = 800000 /* 0.35 us */, LATE_WEIGHTS = 3000000 /* 1.3 us */ };
-    int64_t cost = apart && all - n < m->kv_heads ? (int64_t)m->layers * LATE_WEIGHTS : 0;
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int64_t groups = mgl_step_groups(m, (mgl_step)i), busy = groups < n ? groups : n;
-        int64_t weights = MGL_ROW_GROUP * mgl_step_columns(m, (mgl_step)i) * busy;
-        cost += (groups + n - 1) / n * step_times(m, (mgl_step)i) *
-                (weights > LEAST_WEIGHTS ? weights : LEAST_WEIGHTS);
-    }
-    return cost;
-}
-
-/* The cheapest number of queues above three quarters of all; the largest of equals. */
-static int choose_queues(const mgl_geometry *m, int all, bool apart)
-{
-    int best = all;
-    for (int n = all - 1; n > all * 3 / 4 && n > 0; n--)
-        if (epoch_cost(m, n, all, apart) < epoch_cost(m, best, all, apart))
-            best = n;
-    return best;
-}
-
-/* Sets the queues of each step. Steps that the config leaves open get [first, first + most). */
-static void deal_queues(const mgl_target *target, const mgl_schedule_config *config, int most,
-                        mgl_choices *out)
-{
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int first = config->queues[i].first, count = config->queues[i].count;
-        int rest = target->queues - first;
-        out->queues[i].first = first;
-        out->queues[i].count = count ? count : rest < most ? rest : most;
-    }
-}
-
-/* ---- separate queues ------------------------------------------------------------------------- */
-
-/* Whether the config leaves the queues of all layer steps open. */
-static bool are_open(const mgl_schedule_config *config)
-{
-    for (int i = 0; i < MGL_STEP_COUNT; i++)
-        if (i != MGL_STEP_HEAD && (config->queues[i].first != 0 || config->queues[i].count != 0))
-            return false;
-    return true;
-}
-
-static void give(mgl_choices *out, mgl_step step, int64_t first, int64_t count)
-{
-    out->queues[step].first = (int)first;
-    out->queues[step].count = (int)count;
-}
-
-/* Assigns roles to queues if they need no more partial-sum buffers, with flags and one sequence.
- * Returns whether it did. */
-static bool give_roles(const mgl_geometry *m, const mgl_target *target,
-                       const mgl_lower_options *options, const mgl_schedule_config *config,
-                       mgl_choices *out)
-{
-    int64_t ring = (int64_t)out->exec.ring_pages * out->exec.page_bytes;
-    if (!out->flags || options->sequences > 1 || !are_open(config))
-        return false;
-    const mgl_roles roles = mgl_roles_choose(m, target->queues - m->kv_heads,
-                                             ring / (int64_t)mgl_dtype_size(options->dtype));
-    const int shared =
-        mgl_roles_slots(m, out->queues[MGL_STEP_O].count, out->queues[MGL_STEP_GATE_UP].count,
-                        out->queues[MGL_STEP_QKV].count);
-    if (roles.slots == 0 || roles.slots > shared)
-        return false;
-    give(out, MGL_STEP_O, 0, roles.residual);
-    give(out, MGL_STEP_DOWN, 0, roles.residual);
-    give(out, MGL_STEP_GATE_UP, roles.residual, roles.ffn);
-    give(out, MGL_STEP_QKV, roles.residual, roles.qkv);
-    return true;
-}
-
-/* The first queue after those of a layer's products. */
-static int end_of_layer(const mgl_choices *choices)
-{
-    int end = 0;
-    for (int i = 0; i < MGL_STEP_COUNT; i++) {
-        int this_end = choices->queues[i].first + choices->queues[i].count;
-        if (i != MGL_STEP_ATTEND && i != MGL_STEP_HEAD && this_end > end)
-            end = this_end;
-    }
-    return end;
-}
-
-/* The first queue after those of all products. */
-static int end_of_products(const mgl_choices *choices)
-{
-    const int end = end_of_layer(choices);
-    const int head = choices->queues[MGL_STEP_HEAD].first + choices->queues[MGL_STEP_HEAD].count;
-    return head > end ? head : end;
-}
-
-/* If the remaining queues suffice, attention gets the first of them: they have no other work and
- * start early. Otherwise attention gets the last queues, of which some may be remaining ones
- * too. With fewer queues than kv heads the assignment is unchanged. */
-static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
-{
-    const int heads = (int)m->kv_heads, used = end_of_products(out);
-    if (target->queues - used >= heads)
-        give(out, MGL_STEP_ATTEND, used, heads);
-    else if (target->queues >= heads)
-        give(out, MGL_STEP_ATTEND, target->queues - heads, heads);
-}
-
-/* Places the attention of unsplit rows as place_attention places attention that is not split: one
- * queue for each kv head, if possible without other work. */
-static void place_unsplit(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
-{
-    mgl_choices whole = *out;
-    place_attention(m, target, &whole);
-    out->unsplit_at.first = whole.queues[MGL_STEP_ATTEND].first;
-    out->unsplit_at.count = whole.queues[MGL_STEP_ATTEND].count;
-}
-
-/* Places split attention besides roles: on queues without o and down, which wait for attention,
- * and without qkv, which attention waits for. */
-static void place_splits(const mgl_target *target, mgl_choices *out)
-{
-    const int first = out->queues[MGL_STEP_QKV].first + out->queues[MGL_STEP_QKV].count;
-    if (first < target->queues)
-        give(out, MGL_STEP_ATTEND, first, target->queues - first);
-}
-
-/* Heads of a merge task if `queues` queues do nothing else in a layer. The warps must process
- * all heads at once, each warp up to two blocks of a head (instructions/merge/merge.cuh). 0: too
- * few queues. */
-static int heads_apart(const mgl_geometry *m, const mgl_exec *exec, int queues, mgl_dtype dtype)
-{
-    const int granule = MGL_GRANULE_BYTES / (int)mgl_dtype_size(dtype);
-    const int each = (m->head_dim + 2 * MGL_MERGE_DIMS - 1) / (2 * MGL_MERGE_DIMS); /* warps */
-    if (queues < 1)
-        return 0;
-    int heads = (m->heads + queues - 1) / queues;
-    while (heads < m->heads && heads * m->head_dim % granule)
-        heads++;
-    return heads * each <= exec->warps ? heads : 0;
-}
-
-/* Places merge tasks, whose result has type `dtype`. Default: the queues of attention. For one
- * sequence with flags: the last queues without products of a layer, if there are enough. A queue
- * that merges is late with its share of o, and all others wait for that share. If attention has
- * more queues than tasks, it leaves the merge queues. */
-static void place_merges(const mgl_geometry *m, const mgl_target *target,
-                         const mgl_lower_options *options, const mgl_schedule_config *config,
-                         mgl_dtype dtype, mgl_choices *out)
-{
-    const int all = target->queues, attends = m->kv_heads * out->splits;
-    int *first = &out->queues[MGL_STEP_ATTEND].first, *count = &out->queues[MGL_STEP_ATTEND].count;
-    out->merge.first = *first;
-    out->merge.count = *count;
-    out->merged_heads = mgl_merged_heads(m, &out->exec, out->flags, dtype);
-    if (!out->flags || options->sequences > 1 || out->splits == 1 || out->merges_in_o ||
-        config->queues[MGL_STEP_ATTEND].first || config->queues[MGL_STEP_ATTEND].count)
-        return;
-    const int apart = heads_apart(m, &out->exec, all - end_of_layer(out), dtype);
-    if (apart == 0)
-        return;
-    out->merged_heads = apart;
-    out->merge.count = (m->heads + apart - 1) / apart;
-    out->merge.first = all - out->merge.count;
-    if (*first + *count > out->merge.first && out->merge.first - *first >= attends)
-        *count = out->merge.first - *first;
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -325,15 +119,14 @@ static mgl_status choose_exchange(const mgl_graph *graph, const mgl_target *targ
     const mgl_geometry *m = &graph->geometry;
     const mgl_dtype dtype = options->dtype;
     bool automatic = config->exchange == 0, asked = config->exchange == MGL_EXCHANGE_FLAGS;
-    deal_queues(target, config,
-                choose_queues(m, target->queues, may_stand_apart(m, options, config)), out);
+    mgl_queues_deal(m, target, options, config, out);
     if (asked || (automatic && is_gpu(target) && dtype != MGL_F32)) {
         mgl_status status = check_flags(m, dtype, out, asked ? err : NULL);
         out->flags = !status;
         if (out->flags || asked)
             return status;
     }
-    deal_queues(target, config, target->queues, out);
+    mgl_queues_deal_all(target, config, out);
     return MGL_OK;
 }
 
@@ -359,7 +152,7 @@ static int choose_splits(const mgl_geometry *m, const mgl_lower_options *options
 {
     int64_t useful = useful_splits(m, options, warps);
     int splits = queues / m->kv_heads;
-    if (is_little(m, options))
+    if (mgl_queues_suffice(m, options))
         return 1;
     if (splits > useful)
         splits = (int)useful;
@@ -775,21 +568,15 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         out->exec.pending_bytes = out->flags && out->splits > 1 && !has_quantized(graph)
                                       ? SPLIT_PENDING_BYTES
                                       : MGL_PENDING_BYTES;
-    if (may_stand_apart(&graph->geometry, options, config)) {
-        give_roles(&graph->geometry, target, options, config, out);
-        place_attention(&graph->geometry, target, out);
-    } else if (out->splits > 1 && give_roles(&graph->geometry, target, options, config, out)) {
-        place_splits(target, out);
-    }
-    place_merges(&graph->geometry, target, options, config,
-                 out->flags && out->exchange_precision >= MGL_EXCHANGE_ATTENTION ? options->dtype
-                                                                                 : MGL_F32,
-                 out);
+    mgl_queues_place(
+        &graph->geometry, target, options, config,
+        out->flags && out->exchange_precision >= MGL_EXCHANGE_ATTENTION ? options->dtype : MGL_F32,
+        out);
     out->rows = config->rows;
     if (out->rows == 0)
         out->rows = choose_rows(&graph->geometry, options, config, out);
     out->unsplit = choose_unsplit(&graph->geometry, target, options, config, out);
     if (out->unsplit > 0)
-        place_unsplit(&graph->geometry, target, out);
+        mgl_queues_place_unsplit(&graph->geometry, target, out);
     return choose_second(target, options->dtype, config, out, err);
 }
