@@ -578,5 +578,6 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     out->unsplit = choose_unsplit(&graph->geometry, target, options, config, out);
     if (out->unsplit > 0)
         mgl_queues_place_unsplit(&graph->geometry, target, out);
+    mgl_queues_spare(graph, target, options, config, out);
     return choose_second(target, options->dtype, config, out, err);
 }

@@ -5,8 +5,10 @@
 #include "schedule/variant_shapes.h"
 
 enum {
-    WHOLE_KV_BYTES = 256 * 1024 /* KV bytes of a kv head up to which one queue is faster than a
-                                   merge of splits */
+    WHOLE_KV_BYTES = 256 * 1024,   /* KV bytes of a kv head up to which one queue is faster than a
+                                      merge of splits */
+    SPARED_GROUP_BYTES = 32 * 1024 /* bytes of a row group of qkv up to which some queues may have
+                                      one more, so that those of attention have none */
 };
 
 /* How often a step occurs in an epoch. */
@@ -228,4 +230,37 @@ void mgl_queues_place(const mgl_geometry *m, const mgl_target *target,
         place_splits(target, out);
     }
     place_merges(m, target, options, config, merged, out);
+}
+
+/* Bytes of a row group of q in layer 0. */
+static int64_t q_group_bytes(const mgl_graph *graph, mgl_dtype dtype)
+{
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind != MGL_NODE_LINEAR) /* the first one is q */
+            continue;
+        const mgl_tensor *q = &graph->tensors[node->tensor];
+        return (int64_t)mgl_matrix_bytes(mgl_tensor_is_quantized(q) ? q->quantized
+                                                                    : mgl_weight_format_of(dtype),
+                                         MGL_ROW_GROUP, q->cols);
+    }
+    return 0;
+}
+
+void mgl_queues_spare(const mgl_graph *graph, const mgl_target *target,
+                      const mgl_lower_options *options, const mgl_schedule_config *config,
+                      mgl_choices *out)
+{
+    const mgl_geometry *m = &graph->geometry;
+    const int64_t groups = mgl_step_groups(m, MGL_STEP_QKV);
+    const int count = out->queues[MGL_STEP_QKV].count,
+              first = out->unsplit > 0 ? out->unsplit_at.first : out->queues[MGL_STEP_ATTEND].first;
+    const bool is_set = config->queues[MGL_STEP_QKV].first || config->queues[MGL_STEP_QKV].count;
+    if (!out->flags || config->second_rows > 0 || is_set ||
+        (out->unsplit == 0 && !may_stand_apart(m, options, config)))
+        return;
+    if (out->queues[MGL_STEP_QKV].first == 0 && first < count && 4 * first >= 3 * target->queues &&
+        (groups + first - 1) / first <= (groups + count - 1) / count + 1 &&
+        q_group_bytes(graph, options->dtype) <= SPARED_GROUP_BYTES)
+        give(out, MGL_STEP_QKV, 0, first);
 }

@@ -76,6 +76,70 @@ START_TEST(few_heads_have_queues_of_their_own)
 }
 END_TEST
 
+/* Number of queues with qkv. */
+static int queues_with_qkv(const mgl_program *p)
+{
+    int count = 0;
+    for (int q = 0; q < p->queue_count; q++) {
+        bool has = false;
+        for (int i = 0; i < p->queues[q].tasks.count; i++)
+            has |= p->tasks[p->queues[q].tasks.first + i].op == MGL_OP_NORM_LINEAR;
+        count += has;
+    }
+    return count;
+}
+
+/* The last 8 queues attend, and 4 of them have products. They have no qkv if attention is not
+ * split, or if some rows are unsplit. But they have if a row group of qkv exceeds 32 KB (of
+ * three_billion in bf16: 48 KB), if the config sets the queues, or if there is a second list. The
+ * small layers of `latent` leave queues free for attention. */
+START_TEST(queues_of_attention_have_no_qkv)
+{
+    static const struct {
+        const shape *shape;
+        bool quantized;
+        mgl_schedule_config with; /* the values above 0 */
+        int capacity, wanted;
+    } cases[] = {
+        {&billion, false, {.splits = 0}, 4096, 124},
+        {&billion, false, {.splits = 0}, 64, 124},
+        {&billion, false, {.splits = 1}, 4096, 124},
+        {&billion, false, {.unsplit = 1}, 4096, 128},
+        {&billion, false, {.merge = MGL_MERGE_IN_O}, 4096, 128},
+        {&billion, false, {.second_rows = 64}, 4096, 128},
+        {&billion, false, {.exchange = MGL_EXCHANGE_COUNTERS}, 4096, 132},
+        {&billion, false, {.queues[MGL_STEP_QKV].count = 128}, 4096, 128},
+        {&billion, false, {.queues[MGL_STEP_QKV].first = 2}, 4096, 128},
+        {&billion, false, {.queues[MGL_STEP_ATTEND].first = 100}, 64, 128},
+        {&three_billion, false, {.splits = 0}, 4096, 128},
+        {&three_billion, true, {.splits = 0}, 4096, 124},
+        {&latent, false, {.splits = 0}, 64, 120},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mgl_graph *graph = graph_of(cases[i].shape);
+        const mgl_schedule_config *with = &cases[i].with;
+        mgl_schedule_config config = preset();
+        config.exchange = with->exchange ? with->exchange : MGL_EXCHANGE_FLAGS;
+        config.splits = with->splits;
+        config.unsplit = with->unsplit;
+        config.merge = with->merge;
+        config.second_rows = with->second_rows;
+        config.rows = with->second_rows ? 1 : config.rows;
+        memcpy(config.queues, with->queues, sizeof config.queues);
+        for (int t = 0; t < graph->tensor_count && cases[i].quantized; t++)
+            if (graph->tensors[t].rank == 2)
+                graph->tensors[t].quantized = (mgl_weight_format){.code = MGL_CODE_INT8,
+                                                                  .scales = MGL_F32,
+                                                                  .group = MGL_GROUP_ALL,
+                                                                  .group_rows = 1};
+        mgl_program *p = lowered(graph, 132, &config, cases[i].capacity);
+        ck_assert_msg(queues_with_qkv(p) == cases[i].wanted, "case %zu: %d", i, queues_with_qkv(p));
+        mgl_program_free(p);
+        mgl_graph_free(graph);
+    }
+}
+END_TEST
+
 /* The queues that merge splits in a layer: the first, the last, the heads of the first task, and
  * whether one of them has other tasks of the layer except clears. */
 struct merging {
@@ -699,6 +763,7 @@ int main(void)
     TCase *cases = tcase_create("choose");
     tcase_add_loop_test(cases, flags_take_queues_that_divide_the_rows, 0, 3);
     tcase_add_loop_test(cases, few_heads_have_queues_of_their_own, 0, 4);
+    tcase_add_test(cases, queues_of_attention_have_no_qkv);
     tcase_add_loop_test(cases, merges_have_queues_of_their_own, 0, 8);
     tcase_add_loop_test(cases, small_layers_have_queues_of_each_role, 0, 9);
     tcase_add_loop_test(cases, exchange_precision_is_what_is_exchanged_in_16_bits, 0, 4);

@@ -11,14 +11,14 @@ expect() { # expect PATTERN: a line that begins so
     echo "no line begins with: $1" >&2
     failed=1
 }
-expect 'llama-1b:8:0 product batch chosen 8320/8320'
-expect 'llama-1b:8:0 product general permitted 8320/8320'
+expect 'llama-1b:8:0 product batch chosen 8256/8256'
+expect 'llama-1b:8:0 product general permitted 8256/8256'
 expect 'llama-1b:8:0 product skinny refused MG125 '
 expect 'llama-1b:1:8192:9216 attention ring chosen 2176/2176 beside skinny'
 # The ring stands beside skinny products alone.
-expect 'llama-1b:1:8192:9216 product general permitted 8320/8320 beside kv_rounds'
+expect 'llama-1b:1:8192:9216 product general permitted 8256/8256 beside kv_rounds'
 # What tasks do not take, they do not get.
-expect 'llama-1b:1:8192:9216 product batch permitted 6272/8320 beside kv_rounds MG129 '
+expect 'llama-1b:1:8192:9216 product batch permitted 6208/8256 beside kv_rounds MG129 '
 expect 'qwen2.5-0.5b:1:1024 attention kv_rounds refused MG129 '
 # A shape that there is not, and what is no row.
 "$1" --list llama-9b:1:0 2>/dev/null && failed=1
