@@ -100,6 +100,18 @@ static bool is_on_tape(const struct job_maker *s, const mgl_task *task)
            positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
 }
 
+/* Whether the queue's previous task that does something is not qkv. Then the queue already polls
+ * for the queries when they arrive. */
+static bool waits_for_queries(const struct job_maker *s, const mgl_task *task)
+{
+    const mgl_task *before = task - 1;
+    while (
+        before > s->program->tasks &&
+        (before->op == MGL_OP_CLEAR || (mgl_op_is_attention(before->op) && is_left_out(s, before))))
+        before--;
+    return before < s->program->tasks || mgl_op_get(before->op)->step != MGL_STEP_QKV;
+}
+
 /* Attention row by row: rows of a prompt cost as much as rows of different sequences. */
 static void make_attention(const struct job_maker *s, const mgl_task *task, mgl_cost_job *job)
 {
@@ -111,7 +123,8 @@ static void make_attention(const struct job_maker *s, const mgl_task *task, mgl_
         job->on_tape = true;
     }
     if (job->cache_bytes > 0 || mgl_op_attention(task->op)->k_now != MGL_NO_OPERAND)
-        job->fixed[MGL_COST_ATTEND] = c->attend + c->attend_row * (s->epoch->rows - 1);
+        job->fixed[MGL_COST_ATTEND] = (waits_for_queries(s, task) ? c->attend_apart : c->attend) +
+                                      c->attend_row * (s->epoch->rows - 1);
 }
 
 /* Queries of a unit (vm/cuda/device/attention/flash.cuh). */

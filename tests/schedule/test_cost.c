@@ -45,6 +45,7 @@ static const mgl_costs device = {.bandwidth = 4690,
                                  .small_m_page = 0.4,
                                  .small_m_rows = 0.3,
                                  .attend = 1.2,
+                                 .attend_apart = 0.7,
                                  .attend_row = 0.15,
                                  .cache = 45,
                                  .decode_row = 30,
@@ -562,17 +563,18 @@ START_TEST(every_cost_counts)
     bool rows = field == &costs.small_m_rows;
     bool many = small_m || rows || field == &costs.act_tile || field == &costs.panel ||
                 field == &costs.decode_row;
-    bool apart = field == &costs.merge_apart;
+    bool apart = field == &costs.merge_apart, queries = field == &costs.attend_apart;
     bool scaled = field == &costs.scaled_page || field == &costs.scales;
     int batch = small_m ? 4
                 : rows  ? MGL_SMALL_M_TILE + 1
                 : many  ? MGL_SMALL_M_ROWS + 1
                 : apart ? 1
                         : 2;
-    mgl_program *program = many     ? lowered_with_panels()
-                           : apart  ? lowered_with_merges_apart()
-                           : scaled ? lowered_with_groups(64)
-                                    : lowered_to_meet_all();
+    mgl_program *program = many      ? lowered_with_panels()
+                           : apart   ? lowered_with_merges_apart()
+                           : scaled  ? lowered_with_groups(64)
+                           : queries ? lowered(&billion, 132)
+                                     : lowered_to_meet_all();
     double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;
     double after = cost_of(program, &costs, batch, 8192).us;

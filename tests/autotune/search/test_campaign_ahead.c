@@ -129,7 +129,8 @@ static mgl_status watched_pair(mgl_runner *runner, int workload, int count, uint
 {
     const scripted_runner *scripted = (const scripted_runner *)(const void *)runner;
     if (!control && scripted->checks != watched.seen) {
-        const int before = scripted->checks;
+        /* a proposal may be rejected before it is checked: only `apart` may be one ahead */
+        const int before = watched.proposer.apart ? scripted->checks : watched.asked;
         watched.seen = scripted->checks;
         watched.measured++;
         for (int i = 0; i < 250 && watched.asked <= before; i++)
