@@ -16,6 +16,8 @@
 
 #define SCHEMA "megalith.config/1"
 enum { MAX_CONFIG = 1 << 20 }; /* maximum bytes of a config */
+/* JSON numbers are exact up to this one; mgl_knob_check knows the range of a knob. */
+#define MOST_EXACT (INT64_C(1) << 53)
 
 static const char *const steps[MGL_STEP_COUNT] = {
 #define MGL_KNOB(field, open, lowest, highest, multiple, preset, what)
@@ -79,7 +81,7 @@ static mgl_status read_knob(const mgl_json *json, const cJSON *root, const char 
     int64_t value = mgl_knob_get(out, knob);
     mgl_status status = mgl_alias_key(MGL_ALIAS_KNOB, json, root, path, key, &key, err);
     if (!status)
-        status = mgl_json_get_int(json, root, key, false, INT32_MIN, INT32_MAX, &value, err);
+        status = mgl_json_get_int(json, root, key, false, -MOST_EXACT, MOST_EXACT, &value, err);
     if (!status)
         status = mgl_knob_check(knob, value, place_of(json, path, key).text, err);
     if (!status)

@@ -177,6 +177,8 @@ static const struct {
     {"{" SCHEMA ",\"queues\":{\"o\":{\"last\":1}}}",
      "unknown key \"queues.o.last\"; known keys: first, count"},
     {"{" SCHEMA ",\"page_bytes\":5000}", "a multiple of 512"},
+    {"{" SCHEMA ",\"splits\":99999999999}",
+     "must be 0 or a whole number between 1 and 64, not 99999999999"},
     {"{" SCHEMA ",\"queues\":{\"o\":{\"first\":200,\"count\":57}}}", "must end at queue 255"},
 };
 
