@@ -14,7 +14,7 @@
     X("924b0308280054d2e7c347d32452644002f50dbfa376de80be823233cc01984f")                          \
     X("90a0de746d8452a1b27c63716f7357fe5488e141b49467a6435d6fe5ed95c78b")                          \
     X("c4563669d20f8004c673cb2c23caecd8eaff1b2f26400a7da1ee7bb9cff19ff6")                          \
-    X("42592e4f8d8eabc897554a7cd09f4cfc20b505a5751ca0c8f69ec6fd2d16e07d")
+    X("923e18c67e602ecb41276c604007e5bcb487ff349197744c813c52a246984703")
 
 #define MGL_X(digest) +1
 enum { MGL_LOWERING_VERSION = 0 MGL_LOWERINGS(MGL_X) };

@@ -1,6 +1,8 @@
 /* Implements queues.h. */
 #include "schedule/lower/queues.h"
 
+#include <string.h>
+
 #include "schedule/lower/roles.h"
 #include "schedule/variant_shapes.h"
 
@@ -256,8 +258,9 @@ void mgl_queues_spare(const mgl_graph *graph, const mgl_target *target,
     const int count = out->queues[MGL_STEP_QKV].count,
               first = out->unsplit > 0 ? out->unsplit_at.first : out->queues[MGL_STEP_ATTEND].first;
     const bool is_set = config->queues[MGL_STEP_QKV].first || config->queues[MGL_STEP_QKV].count;
-    if (!out->flags || config->second_rows > 0 || is_set ||
-        (out->unsplit == 0 && !may_stand_apart(m, options, config)))
+    const bool whole =
+        out->unsplit > 0 ? options->sequences == 1 : may_stand_apart(m, options, config);
+    if (!out->flags || !strcmp(target->arch, "cpu") || config->second_rows > 0 || is_set || !whole)
         return;
     if (out->queues[MGL_STEP_QKV].first == 0 && first < count && 4 * first >= 3 * target->queues &&
         (groups + first - 1) / first <= (groups + count - 1) / count + 1 &&

@@ -103,6 +103,20 @@ void emu_fail(const char *format, ...)
     abort(); /* the scheduler does not switch back to it */
 }
 
+static bool expects_resets;
+
+void emu_expect_resets(void)
+{
+    expects_resets = true;
+}
+
+void emu_check_reset(const volatile void *at, unsigned before, unsigned value)
+{
+    if (expects_resets && before != UINT32_MAX && value != UINT32_MAX)
+        emu_fail("the flagged word at %p has %08x, and was not reset, when %08x is stored",
+                 (const void *)(uintptr_t)at, before, value);
+}
+
 void emu_give_up(const char *why)
 {
     emu_give_up_at(why, NULL, __builtin_frame_address(0));

@@ -312,6 +312,21 @@ static void batch_of_long_runs(void)
                  9);
 }
 
+/* Epochs with both unsplit and split rows, so that a task attends with rows that are not adjacent.
+ * With so many warps, attention runs row after row (variant `tiles`). */
+static void batch_of_mixed_rows(void)
+{
+    check_ragged(&even_model,
+                 &(device_options){.dtype = MGL_BF16,
+                                   .exchange = MGL_EXCHANGE_FLAGS,
+                                   .queues = 6,
+                                   .splits = 2,
+                                   .unsplit = 7,
+                                   .warps = 12,
+                                   .rows = 8},
+                 9);
+}
+
 static void two_capacities(void)
 {
     check_capacities(&small_model, 9);
@@ -437,6 +452,7 @@ static const emulator_case replies[] = {
     {kv_rounds_of_splits, CASE_QUICK},
     {batch_of_kv_rounds, CASE_LONG},
     {two_capacities, CASE_LONG},
+    {batch_of_mixed_rows, CASE_LONG},
     {exchanged_programs, CASE_QUICK},
     {exchanged_plain_programs, CASE_QUICK},
     {no_numbers, CASE_LONG},
@@ -627,6 +643,7 @@ int main(int argc, char **argv)
         return SKIP;
     /* compiled kernels are stored beside the test, not in the user's cache */
     setenv("MEGALITH_CACHE", MGL_BINARY_DIR "/tests/emulator/kernels", 1);
+    emu_expect_resets();
     coverage_start();
     const int failed = fixture_main("emulator", tests);
     if (s.covers)

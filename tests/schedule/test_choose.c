@@ -90,30 +90,32 @@ static int queues_with_qkv(const mgl_program *p)
 }
 
 /* The last 8 queues attend, and 4 of them have products. They have no qkv if attention is not
- * split, or if some rows are unsplit. But they have if a row group of qkv exceeds 32 KB (of
- * three_billion in bf16: 48 KB), if the config sets the queues, or if there is a second list. The
- * small layers of `latent` leave queues free for attention. */
+ * split, or if some rows of one sequence are unsplit. But they have if a row group of qkv exceeds
+ * 32 KB (of three_billion in bf16: 48 KB), if the config sets the queues, or if there is a second
+ * list. The small layers of `latent` leave queues free for attention. */
 START_TEST(queues_of_attention_have_no_qkv)
 {
     static const struct {
         const shape *shape;
         bool quantized;
         mgl_schedule_config with; /* the values above 0 */
-        int capacity, wanted;
+        int capacity, sequences, wanted;
     } cases[] = {
-        {&billion, false, {.splits = 0}, 4096, 124},
-        {&billion, false, {.splits = 0}, 64, 124},
-        {&billion, false, {.splits = 1}, 4096, 124},
-        {&billion, false, {.unsplit = 1}, 4096, 128},
-        {&billion, false, {.merge = MGL_MERGE_IN_O}, 4096, 128},
-        {&billion, false, {.second_rows = 64}, 4096, 128},
-        {&billion, false, {.exchange = MGL_EXCHANGE_COUNTERS}, 4096, 132},
-        {&billion, false, {.queues[MGL_STEP_QKV].count = 128}, 4096, 128},
-        {&billion, false, {.queues[MGL_STEP_QKV].first = 2}, 4096, 128},
-        {&billion, false, {.queues[MGL_STEP_ATTEND].first = 100}, 64, 128},
-        {&three_billion, false, {.splits = 0}, 4096, 128},
-        {&three_billion, true, {.splits = 0}, 4096, 124},
-        {&latent, false, {.splits = 0}, 64, 120},
+        {&billion, false, {.splits = 0}, 4096, 1, 124},
+        {&billion, false, {.splits = 0}, 4096, 2, 128},
+        {&billion, false, {.splits = 0}, 64, 1, 124},
+        {&billion, false, {.splits = 1}, 4096, 2, 124},
+        {&billion, false, {.splits = 1}, 4096, 1, 124},
+        {&billion, false, {.unsplit = 1}, 4096, 1, 128},
+        {&billion, false, {.merge = MGL_MERGE_IN_O}, 4096, 1, 128},
+        {&billion, false, {.second_rows = 64}, 4096, 1, 128},
+        {&billion, false, {.exchange = MGL_EXCHANGE_COUNTERS}, 4096, 1, 132},
+        {&billion, false, {.queues[MGL_STEP_QKV].count = 128}, 4096, 1, 128},
+        {&billion, false, {.queues[MGL_STEP_QKV].first = 2}, 4096, 1, 128},
+        {&billion, false, {.queues[MGL_STEP_ATTEND].first = 100}, 64, 1, 128},
+        {&three_billion, false, {.splits = 0}, 4096, 1, 128},
+        {&three_billion, true, {.splits = 0}, 4096, 1, 124},
+        {&latent, false, {.splits = 0}, 64, 2, 120},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mgl_graph *graph = graph_of(cases[i].shape);
@@ -132,7 +134,7 @@ START_TEST(queues_of_attention_have_no_qkv)
                                                                   .scales = MGL_F32,
                                                                   .group = MGL_GROUP_ALL,
                                                                   .group_rows = 1};
-        mgl_program *p = lowered(graph, 132, &config, cases[i].capacity);
+        mgl_program *p = lowered_for(cases[i].sequences, graph, 132, &config, cases[i].capacity);
         ck_assert_msg(queues_with_qkv(p) == cases[i].wanted, "case %zu: %d", i, queues_with_qkv(p));
         mgl_program_free(p);
         mgl_graph_free(graph);

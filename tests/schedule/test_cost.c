@@ -512,6 +512,15 @@ static mgl_program *lowered_with_merges_apart(void)
     return lowered_with(&billion, "sm_90a", 132, &config);
 }
 
+/* A program whose attention is not split, on queues without qkv. */
+static mgl_program *lowered_whole(void)
+{
+    mgl_schedule_config config;
+    mgl_schedule_config_default(&config);
+    config.splits = 1;
+    return lowered_with(&billion, "sm_90a", 132, &config);
+}
+
 /* A program of int4 weights with groups of `group` columns, of the shape llama-1b. */
 static mgl_program *lowered_with_groups(int group)
 {
@@ -573,7 +582,7 @@ START_TEST(every_cost_counts)
     mgl_program *program = many      ? lowered_with_panels()
                            : apart   ? lowered_with_merges_apart()
                            : scaled  ? lowered_with_groups(64)
-                           : queries ? lowered(&billion, 132)
+                           : queries ? lowered_whole()
                                      : lowered_to_meet_all();
     double before = cost_of(program, &costs, batch, 8192).us;
     *field *= rate ? 0.1 : 10;

@@ -69,6 +69,11 @@ void emu_look(const volatile void *at, uint64_t seen);
 /* The thread has written to `at`. */
 void emu_wrote(const volatile void *at);
 
+/* The thread is about to replace flagged word `before` by `value`. Fails after emu_expect_resets if
+ * the word was written and not reset since: an epoch could take it for its own. */
+void emu_check_reset(const volatile void *at, unsigned before, unsigned value);
+void emu_expect_resets(void);
+
 /* mbarriers in shared memory: initialization with the arrivals of a phase; arrivals and expected
  * bytes; whether the phase of a parity is complete. */
 void emu_barrier_init(uint64_t *barrier, int arrivals);

@@ -112,7 +112,9 @@ static inline void ptx_ld_relaxed_gpu_global_L2__cache_hint_v2_u32(unsigned &x, 
 static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_u32(void *at, unsigned value,
                                                                 emu_policy)
 {
-    *emu_global<unsigned>(at, 4) = value;
+    volatile unsigned *word = emu_global<unsigned>(at, 4);
+    emu_check_reset(at, *word, value);
+    *word = value;
     emu_wrote(at);
 }
 
@@ -121,6 +123,8 @@ static inline void ptx_st_relaxed_gpu_global_L2__cache_hint_v2_u32(void *at, uns
                                                                    emu_policy)
 {
     volatile unsigned *words = emu_global<unsigned>(at, 8);
+    emu_check_reset(at, words[0], x);
+    emu_check_reset(at, words[1], y);
     words[0] = x;
     emu_pause();
     words[1] = y;

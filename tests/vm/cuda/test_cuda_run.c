@@ -137,9 +137,17 @@ START_TEST(ragged_sequences_are_as_alone)
                                              {.dtype = MGL_BF16, .splits = 2},
                                              {.dtype = MGL_BF16, .splits = 1},
                                              {.dtype = MGL_BF16, .splits = 1, .rows = 16},
-                                             {.dtype = MGL_BF16, .splits = 2, .unsplit = 9}};
-    static const mgl_geometry *const models[] = {&small_model, &small_model, &grouped_heads,
-                                                 &long_heads, &grouped_heads};
+                                             {.dtype = MGL_BF16, .splits = 2, .unsplit = 9},
+                                             /* row after row (variant `tiles`), not adjacent */
+                                             {.dtype = MGL_BF16,
+                                              .exchange = MGL_EXCHANGE_FLAGS,
+                                              .queues = 6,
+                                              .splits = 2,
+                                              .unsplit = 7,
+                                              .warps = 12,
+                                              .rows = 8}};
+    static const mgl_geometry *const models[] = {&small_model, &small_model,   &grouped_heads,
+                                                 &long_heads,  &grouped_heads, &grouped_heads};
     check_ragged(models[_i], &options[_i], 20);
 }
 END_TEST
@@ -358,7 +366,7 @@ int main(void)
     tcase_set_timeout(tests, 300);
     add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
     add_cases(tests, sampling_is_the_cpus, 1);
-    add_cases(tests, ragged_sequences_are_as_alone, 5);
+    add_cases(tests, ragged_sequences_are_as_alone, 6);
     add_cases(tests, a_talk_is_read_once, 2);
     add_cases(tests, stop_texts_end_replies, 3);
     add_cases(tests, likely_tokens_are_told, 3);

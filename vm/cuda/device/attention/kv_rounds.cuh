@@ -247,15 +247,24 @@ NEAR_OR_INLINE void attend_kv_rounds(machine m)
         report_missing(m);
 }
 
-/* Processes the rows of the mask, with all heads of the q region. */
+/* Processes the rows of the mask, with all heads of the q region. Adjacent passes use different
+ * halves of the buffers of query_column and own_vector, and the barrier within a pass separates it
+ * from the pass before the previous one. If rows between two passes are not in the mask, both may
+ * use the same half. Then another barrier separates them. */
 static __device__ __forceinline__ void attend_tiles(const machine &m, u32 rows)
 {
     const u64 policy = keep_policy();
     machine now = m;
     bool written = true;
-    for (int item = 0; item < rows_of(m) * PASSES; item++)
-        if (rows >> item / PASSES & 1)
-            written = attend_pass_tiles<false, false>(now, pass_at(item), policy) && written;
+    int last = -1; /* the last pass */
+    for (int item = 0; item < rows_of(m) * PASSES; item++) {
+        if (!(rows >> item / PASSES & 1))
+            continue;
+        if (last >= 0 && item / PASSES - last / PASSES > 1)
+            consumer_barrier();
+        written = attend_pass_tiles<false, false>(now, pass_at(item), policy) && written;
+        last = item;
+    }
     if (!written)
         report_missing(m);
 }
