@@ -302,10 +302,12 @@ static int64_t count_report(double *seconds)
     return bytes;
 }
 
-/* Linear growth: the last quarter grows about as much as the second one. */
+/* Linear growth: the last quarter grows about as much as the second one. The allocated memory may
+ * also shrink in a quarter, because a trial in progress at its start needs some. */
 static bool is_linear(int64_t before, int64_t second, int64_t third, int64_t last)
 {
-    return (double)(last - third) <= MOST_GROWTH * (double)(second - before) + SLACK_BYTES;
+    const double growth = second > before ? (double)(second - before) : 0;
+    return (double)(last - third) <= MOST_GROWTH * growth + SLACK_BYTES;
 }
 
 static void put_quarters(mgl_json_out *out)
