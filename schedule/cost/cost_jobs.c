@@ -100,15 +100,23 @@ static bool is_on_tape(const struct job_maker *s, const mgl_task *task)
            positions_of(s, task) > MGL_KV_REGISTERS(p->geometry.head_dim, p->exec.warps);
 }
 
-/* Whether the queue's previous task that does something is not qkv. Then the queue already polls
- * for the queries when they arrive. */
-static bool waits_for_queries(const struct job_maker *s, const mgl_task *task)
+/* The queue's task before this one, without clears and attention that does nothing in the epoch.
+ * Before the list's first task if there is none. */
+static const mgl_task *task_before(const struct job_maker *s, const mgl_task *task)
 {
     const mgl_task *before = task - 1;
     while (
         before > s->program->tasks &&
         (before->op == MGL_OP_CLEAR || (mgl_op_is_attention(before->op) && is_left_out(s, before))))
         before--;
+    return before;
+}
+
+/* Whether the queue has no qkv before the attention. Then it already polls for the queries when
+ * they arrive. */
+static bool waits_for_queries(const struct job_maker *s, const mgl_task *task)
+{
+    const mgl_task *before = task_before(s, task);
     return before < s->program->tasks || mgl_op_get(before->op)->step != MGL_STEP_QKV;
 }
 
@@ -326,12 +334,8 @@ static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cos
  * queue. */
 static bool is_apart(const struct job_maker *s, const mgl_task *merge)
 {
-    const mgl_program *program = s->program;
-    const mgl_task *before = merge - 1;
-    while (before > program->tasks && (before->op == MGL_OP_CLEAR ||
-                                       (mgl_op_is_attention(before->op) && is_left_out(s, before))))
-        before--;
-    return before < program->tasks || before->op == MGL_OP_ENTER ||
+    const mgl_task *before = task_before(s, merge);
+    return before < s->program->tasks || before->op == MGL_OP_ENTER ||
            (before->op == MGL_OP_MERGE && before != merge - 1);
 }
 

@@ -152,8 +152,8 @@ static int end_of_products(const mgl_choices *choices)
 }
 
 /* If the remaining queues suffice, attention gets the first of them: they have no other work and
- * start early. Otherwise attention gets the last queues, of which some may be remaining ones
- * too. With fewer queues than kv heads the assignment is unchanged. */
+ * start early. Otherwise attention gets the last queues, and some of these may remain too. With
+ * fewer queues than kv heads the assignment is unchanged. */
 static void place_attention(const mgl_geometry *m, const mgl_target *target, mgl_choices *out)
 {
     const int heads = (int)m->kv_heads, used = end_of_products(out);

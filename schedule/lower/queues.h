@@ -38,10 +38,10 @@ void mgl_queues_place_unsplit(const mgl_geometry *geometry, const mgl_target *ta
                               mgl_choices *out);
 
 /* If attention of one queue for each kv head is on queues that run products, these queues get no
- * qkv, unless the others would need much longer for it. On an H200 a queue that runs qkv begins
- * attention about 1.4 us later than a queue that waits for its input. With several sequences, rows
- * are unsplit for few positions, which is not worth it. `config` has `second_rows`; `out` has
- * everything else. */
+ * qkv. On an H200 a queue that runs qkv begins attention about 1.4 us later than a queue that waits
+ * for its input. If the other queues would need much longer for qkv, nothing changes. With several
+ * sequences, rows are unsplit for few positions, which is not worth it. `config` has `second_rows`;
+ * `out` has everything else. */
 void mgl_queues_spare(const mgl_graph *graph, const mgl_target *target,
                       const mgl_lower_options *options, const mgl_schedule_config *config,
                       mgl_choices *out);
