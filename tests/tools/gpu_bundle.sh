@@ -51,37 +51,53 @@ cp "$source"/paper/results/external/*.txt "$source"/paper/results/external/*.sh 
 [ ! -x /usr/bin/patch ] || cp /usr/bin/patch "$folder/bin/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
-# Runs the GPU tests beside each other, the longest in parts; the exit code is the number of those that failed.
+# Runs the GPU tests, as many beside each other as there are processors, the longest in parts. The
+# exit code is the number of those that failed.
+#
+#    run-all.sh [LOGS [TEST...]]    LOGS: a folder for the output of each test and a line with its
+#                                   exit code and seconds in LOGS/codes.txt (a temporary one)
+#
+# Each test has one processor, because the threads of the CPU machine of many tests would wait for
+# each other. test_kernel_gpu runs alone. MGL_TEST_TIMEOUT: seconds for a test (240).
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
 export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no MGL_TEST_TRICKS="$here/tricks"
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-start() { # start NAME [PART]
-    log="$logs/$1${2:+-${2%/*}}"
-    env ${2:+MGL_TEST_PART="$2"} timeout "${MGL_TEST_TIMEOUT:-240}" "$here/bin/$1" cuda >"$log" 2>&1
-    echo $? >"$log.code"
+export BIN="$here/bin" LOGS="${1:-$(mktemp -d)}"
+[ $# -eq 0 ] || shift
+mkdir -p "$LOGS"
+: >"$LOGS/codes.txt"
+# run PROCESSES [PROCESSORS]: runs the lines "TEST [PART/PARTS]" of standard input
+run() {
+    PROCESSORS=${2:-} SLOT=0 xargs -L 1 -P "$1" --process-slot-var=SLOT sh -c '
+        log="$LOGS/$1${2:+-${2%/*}}" start=$(date +%s)
+        [ -z "$2" ] || export MGL_TEST_PART="$2"
+        timeout "${MGL_TEST_TIMEOUT:-240}" taskset -c "${PROCESSORS:-$SLOT}" "$BIN/$1" cuda >"$log.txt" 2>&1
+        echo "$(basename "$log") exit $? after $(($(date +%s) - start)) s" >>"$LOGS/codes.txt"' run
 }
-for test in "$here"/bin/test_*; do
-    case $test in
-    */test_cuda_run) for part in 1 2 3 4 5 6; do start test_cuda_run $part/6 & done ;;
-    */test_cuda_golden) for part in 1 2 3 4; do start test_cuda_golden $part/4 & done ;;
-    */test_cuda_families) for part in 1 2 3 4 5 6 7 8; do start test_cuda_families $part/8 & done ;;
-    */test_runner_gpu) for part in 1 2 3 4; do start test_runner_gpu $part/4 & done ;;
-    */test_kernel_gpu) ;; # it has pairs of launches timed
-    *) start "$(basename "$test")" & ;;
+parts() { # parts TEST: the lines of a test
+    case $1 in
+    test_cuda_run) count=6 ;;
+    test_cuda_families) count=8 ;;
+    test_cuda_golden | test_runner_gpu | test_kernel_gpu) count=4 ;;
+    *)
+        echo "$1"
+        return
+        ;;
     esac
-done
-wait
-[ ! -x "$here/bin/test_kernel_gpu" ] || for part in 1 2 3 4; do start test_kernel_gpu $part/4; done
+    seq -f "$1 %g/$count" "$count"
+}
+[ $# -gt 0 ] || set -- $(cd "$BIN" && ls -d test_*)
+for test; do
+    [ "$test" = test_kernel_gpu ] || parts "$test" # it has pairs of launches timed
+done | run "$(nproc)"
+case " $* " in *" test_kernel_gpu "*) parts test_kernel_gpu | run 1 "0-$(($(nproc) - 1))" ;; esac
 failed=0
-for file in "$logs"/*.code; do
-    code=$(cat "$file")
+while read -r name _ code rest; do
     [ "$code" -eq 0 ] || [ "$code" -eq 77 ] || failed=$((failed + 1))
-    echo "== $(basename "$file" .code)"
-    cat "${file%.code}"
-    echo "== $(basename "$file" .code): exit $code"
-done
+    echo "== $name"
+    cat "$LOGS/$name.txt"
+    echo "== $name: exit $code $rest"
+done <"$LOGS/codes.txt"
 exit $failed
 RUN
 chmod +x "$folder/run-all.sh"
