@@ -161,28 +161,50 @@ static void logits_of_second_rows_in_several_panels(void)
     check_logits(&even_model, &options, 1, 45, 3);
 }
 
+struct scaled_case {
+    const mgl_geometry *geometry;
+    int rows, prompt, warps, queues;
+    mgl_weight_format format;
+};
+
+static void check_scaled(const struct scaled_case *c, int seed, int warpgroups)
+{
+    device_options options = second_list_options;
+    options.second_rows = c->rows;
+    options.warpgroups = warpgroups;
+    options.warps = c->warps;
+    options.queues = c->queues;
+    options.scaled = c->format;
+    check_logits(c->geometry, &options, seed, c->prompt, 3);
+}
+
 /* Scaled weights: groups with zero points, row factors, blocks, minimums, groups of half a part, a
  * last group with fewer columns; epochs of few rows, which have no small-M panels. */
 static void logits_of_scaled_panels(void)
 {
-    static const struct {
-        const mgl_geometry *geometry;
-        int rows, prompt, warps, queues;
-        mgl_weight_format format;
-    } cases[] = {{&even_model, 16, 19, 8, 3, {MGL_CODE_INT4, MGL_F16, 128, 1, true}},
-                 {&few_columns, 40, 40, 2, 5, {MGL_CODE_INT8, MGL_F32, 0, 1, false}},
-                 {&even_model, 128, 88, 8, 16, {MGL_CODE_E4M3, MGL_F32, 128, 128, false}},
-                 {&even_model, 40, 45, 4, 3, {MGL_CODE_UINT4, MGL_BF16, 32, 1, false}},
-                 {&even_model, 32, 31, 10, 2, {MGL_CODE_INT8, MGL_F32, 16, 1, true}},
-                 {&even_model, 20, 31, 8, 40, {MGL_CODE_INT4, MGL_F32, 96, 1, false}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        device_options options = second_list_options;
-        options.second_rows = cases[i].rows;
-        options.warps = cases[i].warps;
-        options.queues = cases[i].queues;
-        options.scaled = cases[i].format;
-        check_logits(cases[i].geometry, &options, (int)i, cases[i].prompt, 3);
-    }
+    static const struct scaled_case cases[] = {
+        {&even_model, 16, 19, 8, 3, {MGL_CODE_INT4, MGL_F16, 128, 1, true}},
+        {&few_columns, 40, 40, 2, 5, {MGL_CODE_INT8, MGL_F32, 0, 1, false}},
+        {&even_model, 128, 88, 8, 16, {MGL_CODE_E4M3, MGL_F32, 128, 128, false}},
+        {&even_model, 40, 45, 4, 3, {MGL_CODE_UINT4, MGL_BF16, 32, 1, false}},
+        {&even_model, 32, 31, 10, 2, {MGL_CODE_INT8, MGL_F32, 16, 1, true}},
+        {&even_model, 20, 31, 8, 40, {MGL_CODE_INT4, MGL_F32, 96, 1, false}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_scaled(&cases[i], (int)i, MGL_WARPGROUPS_NO);
+}
+
+/* The same by warpgroups: one warpgroup, and two that share k blocks. */
+static void logits_of_scaled_warpgroups(void)
+{
+    static const struct scaled_case cases[] = {
+        {&even_model, 16, 19, 4, 3, {MGL_CODE_INT4, MGL_F16, 128, 1, true}},
+        {&even_model, 40, 45, 8, 40, {MGL_CODE_INT8, MGL_F32, 0, 1, false}},
+        {&even_model, 128, 88, 8, 16, {MGL_CODE_E4M3, MGL_F32, 128, 128, false}},
+        {&even_model, 64, 45, 8, 3, {MGL_CODE_UINT4, MGL_BF16, 32, 1, false}},
+        {&even_model, 32, 31, 4, 2, {MGL_CODE_INT8, MGL_F32, 16, 1, true}},
+        {&even_model, 20, 31, 8, 40, {MGL_CODE_INT4, MGL_F32, 96, 1, false}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_scaled(&cases[i], (int)i, MGL_WARPGROUPS_YES);
 }
 
 struct small_m_case {
@@ -623,6 +645,7 @@ const emulator_case second_list_rows[SECOND_LIST_ROWS] = {
     {logits_of_second_rows_in_several_panels, CASE_LONG},
     {logits_of_warpgroups, CASE_QUICK},
     {logits_of_scaled_panels, CASE_LONG},
+    {logits_of_scaled_warpgroups, CASE_LONG},
     {logits_of_small_m_panels, CASE_LONG},
     {logits_of_small_m_panels_of_second_rows, CASE_LONG},
     {equal_logits, CASE_QUICK},

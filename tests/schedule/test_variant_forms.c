@@ -120,7 +120,7 @@ static const struct {
     {MGL_VARIANT_WARPGROUPS, MGL_NEED_RING, PANEL_RING(WARPGROUP_PER)},
     {MGL_VARIANT_WARPGROUPS, MGL_NEED_STAGE,
      POWER " * 4 * (1 + warps) + 1023 + max(128 * " POWER " * " WARPGROUP_TILE " - " APART ", 0)"},
-    {MGL_VARIANT_WARPGROUPS, MGL_NEED_LANE, POWER " / 2 + 96"},
+    {MGL_VARIANT_WARPGROUPS, MGL_NEED_LANE, POWER " / 2 + 96 + 8 * scaled"},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

@@ -88,6 +88,10 @@ static const struct kernel {
     {"llama-8b-int8-batch-8", "llama-8b", 8, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 0, 0},
     {"llama-1b-int4-panels-128", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 128,
      MGL_GAMMA_YES},
+    {"llama-1b-int8-warpgroups-64", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 64,
+     BY_WARPGROUPS},
+    {"llama-1b-int4-warpgroups-128", "llama-1b", 1, 4096, MGL_BF16, "sm_90a", 0, 0, 0, false, 128,
+     BY_WARPGROUPS},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, OPTIONS = 128 };
 

@@ -43,11 +43,10 @@ static void draw_variants(mgl_program *program, uint64_t state)
             drawn = (drawn + 1) % MGL_VARIANT_COUNT;
         task->variant = (mgl_variant)drawn;
         if (mgl_variant_is_panels(task->variant))
-            task->variant = grouped && mgl_variant_takes_task(program, task, MGL_VARIANT_WARPGROUPS,
-                                                              &dimensions, NULL)
-                                ? MGL_VARIANT_WARPGROUPS
-                                : MGL_VARIANT_PANELS;
+            task->variant = MGL_VARIANT_PANELS;
     }
+    if (grouped)
+        (void)mgl_variants_name_warpgroups(program, NULL); /* if all accept them */
     mgl_variants_mend(program);
     if (program->second)
         draw_variants(program->second, state);

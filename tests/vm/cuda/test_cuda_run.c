@@ -65,6 +65,27 @@ static const struct shape {
       .unsplit = 50,
       .warps = 1,
       .page_bytes = 8192}},
+    /* a second list of scaled weights: by warpgroups, and by warp teams */
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
+      .queues = 4,
+      .rows = 1,
+      .second_rows = 40,
+      .warpgroups = MGL_WARPGROUPS_YES,
+      .scaled = {MGL_CODE_INT4, MGL_F16, 128, 1, true}}},
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
+      .queues = 40,
+      .rows = 1,
+      .second_rows = 128,
+      .warpgroups = MGL_WARPGROUPS_YES,
+      .scaled = {MGL_CODE_INT8, MGL_F32, MGL_GROUP_ALL, 1, false}}},
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
+      .queues = 4,
+      .rows = 1,
+      .second_rows = 40,
+      .scaled = {MGL_CODE_E4M3, MGL_F32, 128, 128, false}}},
 };
 
 enum { NEW = 24 };

@@ -29,7 +29,8 @@
 static __device__ __forceinline__ bool is_small_n(const machine &m)
 {
     const int groups = segment(m, 0).groups;
-    return has_small_n(groups, task_of(m)->op == OP_RMS_HEAD) && panel_shape_of(groups).pages == 1;
+    return format_of(m) == 0 && has_small_n(groups, task_of(m)->op == OP_RMS_HEAD) &&
+           panel_shape_of(groups).pages == 1;
 }
 
 /* Operands of half of a part: the activations of half of its row tiles, and the weights of PAIRS

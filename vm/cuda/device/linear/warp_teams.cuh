@@ -13,15 +13,12 @@
  * block, for weights and activations. Words 0 and 1 are the operands of one MMA, words 2 and 3 of
  * another. The order of k within a block is arbitrary, because it is the same for both operands.
  *
- * A block of scaled weights has several parts of 32 columns (linear/formats.cuh). Each part is
- * dequantized to 16 bits in registers: (code - zero) * scale, rounded once. Scales are read from
- * the tape in global memory, one k block ahead. Row factors multiply the sums of a panel.
+ * Scales of scaled weights (panel_weights.cuh) are read one k block ahead.
  */
 #ifndef MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
 #define MGL_DEVICE_LINEAR_WARP_TEAMS_CUH
 
-#include "vm/cuda/device/linear/panels.cuh"
-#include "vm/cuda/device/linear/scaled.cuh"
+#include "vm/cuda/device/linear/panel_weights.cuh"
 
 #if MGL_PANELS && !MGL_WARPGROUPS
 
@@ -84,77 +81,29 @@ static __device__ __forceinline__ void load_weights(team_weights<GROUPS / 2> &to
 
 #if MGL_SCALED
 
-/* The scales of the current task for this lane: of its row, lane / 4, of each row group. */
-struct team_scales {
-    const u8 *at; /* the scales of row group 0 of the task */
-    u32 stride;   /* bytes from one row group to the next */
-    int groups;   /* groups of a row */
-    int kblocks;  /* k blocks of a row */
-};
-
-template <class F> static __device__ __forceinline__ team_scales team_scales_of(const machine &m)
-{
-    const mgl_device_queue &queue =
-        ((const mgl_device_queue *)own().launch.queues)[blockIdx.x * LISTS];
-    const mgl_device_segment &seg = segment(m, 0);
-    return {(const u8 *)queue.tape + (size_t)seg.block * MGL_BLOCK_BYTES,
-            (u32)(F::scale_blocks(seg.columns) + seg.kblocks) * MGL_BLOCK_BYTES,
-            F::groups(seg.columns), seg.kblocks};
-}
-
-/* Reads the scales of the k block with number `block` in the order of the tape, for GROUPS row
- * groups from `first` on; row groups from `end` on repeat the last one. */
-template <class F, int GROUPS>
-static __device__ __forceinline__ void ask_scales(const team_scales &s, int block, int first,
-                                                  int end, group_scale (&to)[GROUPS])
-{
-    const int part =
-        mgl_tape_block_at(s.kblocks, MGL_WARPS, block / F::PARTS) * F::PARTS + block % F::PARTS;
-    const int column = part * MGL_PART_COLUMNS + (lane_now() & 3) * 8;
-    const int group = min(F::GROUP_COLUMNS ? column / max(F::GROUP_COLUMNS, 1) : 0, s.groups - 1);
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-        const u8 *scales = s.at + (size_t)(u32)min(first + g, end - 1) * s.stride;
-        to[g] = read_scale_at<F>([&](int offset) { return scales + offset; }, s.groups, group,
-                                 lane_now() >> 2);
-    }
-}
-
 /* Dequantizes part `part` of a block of each row group. `w`, `at`: as for load_weights. */
 template <class F, int GROUPS>
 static __device__ __forceinline__ void load_codes(team_weights<GROUPS / 2> &to, const u8 *w,
                                                   const u32 (&at)[GROUPS], int part,
                                                   const group_scale (&of)[GROUPS])
 {
-    uint4 row[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
-        const u32 *codes = (const u32 *)(w + at[g]) + part * (4 / F::PARTS);
-        const uint4 raw = make_uint4(codes[0], F::FOUR_BITS ? 0 : codes[4 / F::PARTS - 1], 0, 0);
-        row[g] = F::template rounded<MGL_WEIGHT>(F::decode(raw, 0), of[g]);
-    }
 #pragma unroll
     for (int t = 0; t < GROUPS / 2; t++) {
-        const uint4 lower = row[2 * t], upper = row[2 * t + 1];
+        const uint4 lower = dequantized<F>(w + at[2 * t], part, of[2 * t]);
+        const uint4 upper = dequantized<F>(w + at[2 * t + 1], part, of[2 * t + 1]);
         to.a[t][0] = make_uint4(lower.x, upper.x, lower.y, upper.y);
         to.a[t][1] = make_uint4(lower.z, upper.z, lower.w, upper.w);
     }
 }
 
-/* Multiplies the sums of a panel by the row factors of the weights. `group`: the task's row group
- * of the panel's first; `first`, TILES: as for multiply_panel. */
+/* Multiplies the sums of a panel by the row factors of the weights. `group`: the task's number of
+ * the warp's first row group; TILES: as for multiply_panel. */
 template <int TILES>
 static __device__ __forceinline__ void multiply_factors(const machine &m, int group,
                                                         panel_sums &sums)
 {
     float factor[2 * TILES];
-#pragma unroll
-    for (int g = 0; g < 2 * TILES; g++) {
-        const int number = group + g, row = lane_now() >> 2;
-        factor[g] = task_of(m)->op == OP_RMS_SWIGLU
-                        ? factor_of_pair(m, number % 2, number / 2 * MGL_ROW_GROUP + row)
-                        : factor_of(m, number * MGL_ROW_GROUP + row);
-    }
+    ask_factors(m, group, factor);
 #pragma unroll
     for (int k = 0; k < ALL_TILES; k++)
 #pragma unroll
@@ -163,11 +112,6 @@ static __device__ __forceinline__ void multiply_factors(const machine &m, int gr
 }
 
 #endif
-
-/* The weights of the unscaled format, for multiply_panel. */
-struct unscaled_weights {
-    enum { PARTS = 1, ON_TAPE = 0, HAS_FACTORS = 0 };
-};
 
 /* Multiplies a block by COUNT tiles of activation rows and adds the products to `sums`. `x` is the
  * address of this lane's 16 bytes of the first tile; the next tiles follow at a distance of STEP
@@ -255,9 +199,9 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     }
 #if MGL_SCALED
     group_scale next[2 * TILES] = {};
-    team_scales scales = {};
+    weight_scales scales = {};
     if constexpr (PARTS > 1) {
-        scales = team_scales_of<F>(m);
+        scales = weight_scales_of<F>(m);
         if (part.works && part.share * shape.blocks < kblocks)
             ask_scales<F>(scales, part.share * shape.blocks, group + first, group + s.groups, next);
     }

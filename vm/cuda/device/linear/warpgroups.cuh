@@ -14,6 +14,10 @@
  * loads the four matrices of a row group. Each row is taken from another quarter, which avoids bank
  * conflicts; `arrange` then restores the order of the quarters.
  *
+ * A lane's 16 bytes of a block of scaled weights are of one quarter of each part. Its weights are
+ * dequantized (panel_weights.cuh) while the products of the unit before are in flight. Then the
+ * four lanes of a row exchange words (quads_transposed), so that each has its word of each quarter.
+ *
  * An instruction always multiplies its full number of rows. Products of rows past the end of the
  * task, or of warps past the last row group of the panel, use arbitrary data. Their sums are
  * discarded.
@@ -21,7 +25,7 @@
 #ifndef MGL_DEVICE_LINEAR_WARPGROUPS_CUH
 #define MGL_DEVICE_LINEAR_WARPGROUPS_CUH
 
-#include "vm/cuda/device/linear/panels.cuh"
+#include "vm/cuda/device/linear/panel_weights.cuh"
 
 #if MGL_PANELS && MGL_WARPGROUPS
 
@@ -55,18 +59,6 @@ static __device__ __forceinline__ int warp_of_sums(const panel_shape &s, int pai
 struct loaded_block {
     u32 words[WARP_GROUPS][4];
 };
-
-/* Loads unit `unit` of a page. The row groups are `next` bytes apart. */
-static __device__ __forceinline__ void load_unit(loaded_block (&to)[MGL_WARPGROUP_BLOCKS], u32 from,
-                                                 u32 next, int unit)
-{
-    const u32 first = from + (u32)(unit * MGL_WARPGROUP_BLOCKS * MGL_BLOCK_BYTES);
-#pragma unroll
-    for (int i = 0; i < MGL_WARPGROUP_BLOCKS; i++)
-#pragma unroll
-        for (int g = 0; g < WARP_GROUPS; g++)
-            load_matrices(to[i].words[g], first + (u32)(i * MGL_BLOCK_BYTES) + (u32)g * next);
-}
 
 /* Byte offset in a block of the row that a lane loads for ldmatrix. Matrix l / 8 takes row l % 8;
  * the quarter changes every two rows. */
@@ -113,23 +105,133 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
                 x + (u32)((row * MGL_PANEL_ROW_BYTES + half * HALF) / MGL_GRANULE_BYTES));
 }
 
-enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks */
+enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks of activations */
 static_assert(ACT_TILE_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT,
               "trays and turns have whole units");
 
-/* Loads the weights of unit `unit`. `from` is the address of the warp's row groups in the current
- * piece, on its page `on_page`; it is updated when the piece changes. `rows` is the same address
- * for page slot 0. */
-static __device__ __forceinline__ void load_next(machine &m, page_walk &walk,
-                                                 loaded_block (&to)[UNIT], u32 rows, u32 next_group,
-                                                 int unit, int on_page, u32 &from)
+/* The weights of a warp, of format F, unit by unit. `loaded` is what load() gets from shared memory
+ * for a k block, and arranged() makes MMA operands of it. */
+template <class F> struct unit_source;
+
+/* Unscaled weights are arranged after the products of the unit before. */
+template <> struct unit_source<unscaled_weights> {
+    typedef loaded_block loaded;
+
+    __device__ __forceinline__ unit_source(const machine &, int, int, int) {}
+
+    /* The address of this lane's bytes of the first block of page slot 0. */
+    static __device__ __forceinline__ u32 begin(int lane)
+    {
+        return shared_address(page_memory()) + matrix_row(lane);
+    }
+
+    /* Loads unit `unit`. `from`: this lane's bytes of the unit's first block. The row groups are
+     * `next` bytes apart. `coming`: the unit that is loaded next. */
+    __device__ __forceinline__ void load(loaded (&to)[UNIT], u32 from, u32 next, int unit,
+                                         int coming) const
+    {
+#pragma unroll
+        for (int i = 0; i < UNIT; i++)
+#pragma unroll
+            for (int g = 0; g < WARP_GROUPS; g++)
+                load_matrices(to[i].words[g], from + (u32)(i * MGL_BLOCK_BYTES) + (u32)g * next);
+    }
+
+    static __device__ __forceinline__ void arranged(const loaded &from, int lane, weight_block &to)
+    {
+        arrange(from, lane, to);
+    }
+};
+
+#if MGL_SCALED
+
+/* Transposes words among the four lanes of a row: word i of lane j becomes word j of lane i. */
+static __device__ __forceinline__ uint4 quads_transposed(uint4 v, int lane)
 {
-    if (unit >= walk.end) {
-        turn_pages(m, walk, unit);
+    const bool odd = lane & 1, high = lane & 2;
+    const u32 x = __shfl_xor_sync(0xFFFFFFFFu, odd ? v.x : v.y, 1);
+    const u32 z = __shfl_xor_sync(0xFFFFFFFFu, odd ? v.z : v.w, 1);
+    v = odd ? make_uint4(x, v.y, z, v.w) : make_uint4(v.x, x, v.z, z);
+    const u32 a = __shfl_xor_sync(0xFFFFFFFFu, high ? v.x : v.z, 2);
+    const u32 b = __shfl_xor_sync(0xFFFFFFFFu, high ? v.y : v.w, 2);
+    return high ? make_uint4(a, b, v.z, v.w) : make_uint4(v.x, v.y, a, b);
+}
+
+/* Scaled weights are operands as soon as they are loaded. */
+template <class F> struct unit_source {
+    typedef weight_block loaded;
+    /* groups of the columns of a unit */
+    enum { GROUPS = F::GROUP_COLUMNS % (UNIT * MGL_PART_COLUMNS) == 0 ? 1 : UNIT };
+
+    weight_scales scales;
+    int first, end; /* row groups of the task: the warp's first one, and the end of the panel */
+    group_scale of[GROUPS][WARP_GROUPS]; /* of the unit that is loaded next */
+
+    __device__ __forceinline__ unit_source(const machine &m, int first, int end, int unit)
+        : scales(weight_scales_of<F>(m)), first(first), end(end)
+    {
+        ask(unit);
+    }
+
+    static __device__ __forceinline__ u32 begin(int lane)
+    {
+        return (u32)lane * 16; /* from page_memory() */
+    }
+
+    __device__ __forceinline__ void ask(int unit)
+    {
+#pragma unroll
+        for (int i = 0; i < GROUPS; i++)
+            ask_scales<F>(scales, unit * UNIT + i, first, end, of[i]);
+    }
+
+    __device__ __forceinline__ void load(loaded (&to)[UNIT], u32 from, u32 next, int unit,
+                                         int coming)
+    {
+        const int part = unit * UNIT % F::PARTS;
+#pragma unroll
+        for (int i = 0; i < UNIT; i++)
+#pragma unroll
+            for (int g = 0; g < WARP_GROUPS; g++) {
+                const uint4 words =
+                    quads_transposed(dequantized<F>(page_memory() + from + (u32)g * next, part + i,
+                                                    of[i % GROUPS][g]),
+                                     lane_now());
+                to[i].a[0][g] = words.x;
+                to[i].a[0][2 + g] = words.y;
+                to[i].a[1][g] = words.z;
+                to[i].a[1][2 + g] = words.w;
+            }
+        if (F::ON_TAPE)
+            ask(coming);
+    }
+
+    static __device__ __forceinline__ void arranged(const loaded &from, int, weight_block &to)
+    {
+        to = from;
+    }
+};
+
+#endif
+
+/* Loads the weights of unit `unit`; `coming` is the unit after that. `from` is the address of the
+ * warp's row groups in the current piece, on its page `on_page`; it is updated when the piece
+ * changes. `rows` is the same address for page slot 0. */
+template <class F>
+static __device__ __forceinline__ void
+load_next(machine &m, page_walk &walk, unit_source<F> &source,
+          typename unit_source<F>::loaded (&to)[UNIT], u32 rows, u32 next_group, int unit,
+          int coming, int on_page, u32 &from)
+{
+    /* a turn of the walk is UNIT blocks of weights, each of F::PARTS k blocks */
+    const int turn = unit / F::PARTS;
+    if (turn >= walk.end) {
+        turn_pages(m, walk, turn);
         from = rows + (u32)(__shfl_sync(0xFFFFFFFFu, walk.at, on_page) * MGL_PAGE);
     }
-    load_unit(to, from, next_group, unit - walk.end + walk.step);
-    if (unit + 1 >= walk.end)
+    const int block = unit * UNIT / F::PARTS - (walk.end - walk.step) * UNIT;
+    source.load(to, from + (u32)(block * MGL_BLOCK_BYTES), next_group, unit, coming);
+    if ((unit + 1) / F::PARTS >= walk.end)
         look_ahead(walk);
 }
 
@@ -188,14 +290,14 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
  * reconverges the lanes before a wgmma wait, but not before a wgmma, and it removes __syncwarp() if
  * it assumes that the lanes are converged. Therefore a wait precedes the first products of each
  * tile. */
-template <int ROWS>
-static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s,
+template <class F, int ROWS>
+static __device__ __forceinline__ void multiply_panel(machine &m, const panel_shape &s, int group,
                                                       float (&sums)[ROWS / 2])
 {
     const panel_part part = panel_part_of(m, s);
     const int warp = warp_now(), lane = lane_now(), turns = same_in_all(s.shares);
     const act_tile_shape act_tile = act_tile_shape_of(panel_rows(m));
-    const int kblocks = same_in_all(segment(m, 0).kblocks), units = kblocks / UNIT;
+    const int kblocks = same_in_all(segment(m, 0).kblocks) * F::PARTS, units = kblocks / UNIT;
     const int most = same_in_all(act_tile.blocks) / UNIT;
     const int users = s.columns * MGL_WARPGROUP_WARPS;
     const int arrivals = arrivals_of(MGL_WARPS, users, warp - small_quotient(warp, users) * users);
@@ -205,19 +307,22 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
      */
     const int first = min(part.pair * WARP_GROUPS, s.groups - 1), piece = s.piece * MGL_BLOCK_BYTES;
     const int before = small_quotient(first, s.per);
-    const u32 rows =
-        shared_address(page_memory()) + (u32)((first - before * s.per) * piece) + matrix_row(lane);
+    const u32 rows = unit_source<F>::begin(lane) + (u32)((first - before * s.per) * piece);
     const u32 next_group = first + 1 < s.groups ? (u32)piece : 0;
     const int on_page = same_in_all(before); /* page within a piece */
     page_walk walk = page_walk_of(s, page);
     act_tile_walk act_tiles =
         act_tile_walk_of(turns, same_in_all(part.works ? part.share : 0), phases);
     act_tile_wait way = act_tile_wait_of(act_tiles, lane == 0);
-    loaded_block next[UNIT] = {};
+    typename unit_source<F>::loaded next[UNIT] = {};
     u32 from = 0;
     int unit = same_in_all(part.works ? part.share * most : units);
+    unit_source<F> source(m, group + first, group + s.groups, min(unit, units - 1));
+    /* the unit after unit i */
+    const auto behind = [&](int i) { return (i + 1) % most ? i + 1 : i + 1 + (turns - 1) * most; };
     if (unit < units)
-        load_next(m, walk, next, rows, next_group, unit, on_page, from);
+        load_next<F>(m, walk, source, next, rows, next_group, unit, min(behind(unit), units - 1),
+                     on_page, from);
 #pragma unroll 1
     while (unit < units) {
         wait_ready_act_tile(way, act_tiles);
@@ -229,7 +334,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             weight_block w[UNIT];
 #pragma unroll
             for (int i = 0; i < UNIT; i++) {
-                arrange(next[i], lane, w[i]);
+                source.arranged(next[i], lane, w[i]);
 #pragma unroll
                 for (int n = 0; n < 8; n++)
                     warpgroup_ready(w[i].a[n / 4][n % 4]);
@@ -242,7 +347,8 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             unit++;
             const int coming = unit < end ? unit : unit + (turns - 1) * most;
             if (coming < units)
-                load_next(m, walk, next, rows, next_group, coming, on_page, from);
+                load_next<F>(m, walk, source, next, rows, next_group, coming,
+                             min(behind(coming), units - 1), on_page, from);
             if (unit == end)
                 look_for_act_tile(way, act_tiles);
             warpgroup_wait();
@@ -253,7 +359,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++)
         warpgroup_settled(sums[i]);
-    end_pages(m, walk, units, page);
+    end_pages(m, walk, units / F::PARTS, page);
     own().act_tile_used[warp] =
         phases_behind(phases, lane, act_tiles_of(kblocks, act_tile.blocks), turns);
 }
@@ -362,13 +468,44 @@ write_panel(int group, bool last, const float (&sums)[ROWS / 2], const WRITE &le
 /* ---- a panel ----------------------------------------------------------------------------------
  */
 
+/* Multiplies the warp's sums by the row factors of the weights. */
+template <int ROWS>
+static __device__ __forceinline__ void multiply_factors(const machine &m, const panel_shape &s,
+                                                        int group, float (&sums)[ROWS / 2])
+{
+#if MGL_SCALED
+    float factor[WARP_GROUPS];
+    ask_factors(m, group + panel_part_of(m, s).pair * WARP_GROUPS, factor);
+#pragma unroll
+    for (int i = 0; i < ROWS / 2; i++)
+        sums[i] *= factor[i / 2 % WARP_GROUPS];
+#endif
+}
+
+/* Runs a panel with weights of format F. */
+template <class F, int ROWS, class WRITE>
+static __device__ __forceinline__ void run_panel_with(machine &m, int group, bool last,
+                                                      const WRITE &leave)
+{
+    float sums[ROWS / 2] = {};
+    const panel_shape s = shape_at(machine_now(), group);
+    multiply_panel<F, ROWS>(m, s, group, sums);
+    if (F::HAS_FACTORS)
+        multiply_factors<ROWS>(machine_now(), s, group, sums);
+    write_panel<ROWS>(group, last, sums, leave);
+}
+
 template <int ROWS, class WRITE>
 static __device__ __forceinline__ void run_panel_of(machine &m, int group, bool last,
                                                     const WRITE &leave)
 {
-    float sums[ROWS / 2] = {};
-    multiply_panel<ROWS>(m, shape_at(machine_now(), group), sums);
-    write_panel<ROWS>(group, last, sums, leave);
+#if MGL_SCALED
+    const int format = same_in_all(format_of(machine_now()));
+    if (format > 0)
+        return with_format(
+            format, [&](auto f) { run_panel_with<decltype(f), ROWS>(m, group, last, leave); });
+#endif
+    run_panel_with<unscaled_weights, ROWS>(m, group, last, leave);
 }
 
 /* Runs the panel that begins at row group `group`: its products and outputs. */
