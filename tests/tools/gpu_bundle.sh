@@ -51,30 +51,27 @@ cp "$source"/paper/results/external/*.txt "$source"/paper/results/external/*.sh 
 [ ! -x /usr/bin/patch ] || cp /usr/bin/patch "$folder/bin/"
 cat >"$folder/run-all.sh" <<'RUN'
 #!/bin/sh
-# Runs the GPU tests, as many beside each other as there are processors, the longest in parts. The
-# exit code is the number of those that failed.
+# Runs the GPU tests in parallel, one for each processor. The longest tests are split into parts.
+# The exit code is the number of failed tests and parts.
 #
-#    run-all.sh [LOGS [TEST...]]    LOGS: a folder for the output of each test and a line with its
-#                                   exit code and seconds in LOGS/codes.txt (a temporary one)
+#    run-all.sh [LOGS [TEST...]]    LOGS: folder for the output of each test (a temporary folder,
+#                                   which is removed). LOGS/codes.txt has a line for each test: exit
+#                                   code, and seconds
 #
-# Each test has one processor, because the threads of the CPU machine of many tests would wait for
-# each other. test_kernel_gpu runs alone. MGL_TEST_TIMEOUT: seconds for a test (240).
+# Each test is bound to one processor: otherwise the CPU threads of parallel tests delay each other.
+# test_kernel_gpu runs alone, because it times pairs of launches. MGL_TEST_TIMEOUT: time limit of a
+# test in seconds (240). Needs xargs of GNU findutils and taskset of util-linux.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
 export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no MGL_TEST_TRICKS="$here/tricks"
-export BIN="$here/bin" LOGS="${1:-$(mktemp -d)}"
+export BIN="$here/bin" LOGS="${1:-}"
+if [ -z "$LOGS" ]; then
+    LOGS=$(mktemp -d)
+    trap 'rm -rf "$LOGS"' EXIT
+fi
 [ $# -eq 0 ] || shift
-mkdir -p "$LOGS"
-: >"$LOGS/codes.txt"
-# run PROCESSES [PROCESSORS]: runs the lines "TEST [PART/PARTS]" of standard input
-run() {
-    PROCESSORS=${2:-} SLOT=0 xargs -L 1 -P "$1" --process-slot-var=SLOT sh -c '
-        log="$LOGS/$1${2:+-${2%/*}}" start=$(date +%s)
-        [ -z "$2" ] || export MGL_TEST_PART="$2"
-        timeout "${MGL_TEST_TIMEOUT:-240}" taskset -c "${PROCESSORS:-$SLOT}" "$BIN/$1" cuda >"$log.txt" 2>&1
-        echo "$(basename "$log") exit $? after $(($(date +%s) - start)) s" >>"$LOGS/codes.txt"' run
-}
-parts() { # parts TEST: the lines of a test
+mkdir -p "$LOGS" && : >"$LOGS/codes.txt" && : >"$LOGS/tests.txt" || exit 1
+parts() { # parts TEST: a line "TEST [PART/PARTS]" for each part
     case $1 in
     test_cuda_run) count=6 ;;
     test_cuda_families) count=8 ;;
@@ -86,12 +83,25 @@ parts() { # parts TEST: the lines of a test
     esac
     seq -f "$1 %g/$count" "$count"
 }
+# run PROCESSES: runs the lines of standard input; more than one process: each on its own processor
+run() {
+    tee -a "$LOGS/tests.txt" | BOUND=$(($1 > 1)) SLOT=0 xargs -r -L 1 -P "$1" --process-slot-var=SLOT sh -c '
+        log="$LOGS/$1${2:+-${2%/*}}" start=$(date +%s) bound=
+        [ -z "$2" ] || export MGL_TEST_PART="$2"
+        [ "$BOUND" -eq 0 ] || bound="taskset -c $(echo "$PROCESSORS" | sed -n "$((SLOT + 1))p")"
+        timeout "${MGL_TEST_TIMEOUT:-240}" $bound "$BIN/$1" cuda >"$log.txt" 2>&1
+        code=$?
+        echo "$(basename "$log") exit $code after $(($(date +%s) - start)) s" >>"$LOGS/codes.txt"' run
+}
+PROCESSORS=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' |
+    while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)
+export PROCESSORS
 [ $# -gt 0 ] || set -- $(cd "$BIN" && ls -d test_*)
 for test; do
-    [ "$test" = test_kernel_gpu ] || parts "$test" # it has pairs of launches timed
-done | run "$(nproc)"
-case " $* " in *" test_kernel_gpu "*) parts test_kernel_gpu | run 1 "0-$(($(nproc) - 1))" ;; esac
-failed=0
+    [ "$test" = test_kernel_gpu ] || parts "$test"
+done | run "$(echo "$PROCESSORS" | wc -l)"
+case " $* " in *" test_kernel_gpu "*) parts test_kernel_gpu | run 1 ;; esac
+failed=$(($(wc -l <"$LOGS/tests.txt") - $(wc -l <"$LOGS/codes.txt"))) # tests that did not run
 while read -r name _ code rest; do
     [ "$code" -eq 0 ] || [ "$code" -eq 77 ] || failed=$((failed + 1))
     echo "== $name"

@@ -20,7 +20,7 @@
  *   b, for the activations x and y. Two products of bytes give the sum without shifts:
  *   (16 b + a) y + a (16 x - y) = 16 (a x + b y).
  *
- *   Panels (linear/warp_teams.cuh): rounded() dequantizes each weight to the 16-bit dtype of the
+ *   Panels (linear/panel_weights.cuh): rounded() dequantizes each weight to the 16-bit dtype of the
  *   program.
  *
  * The first two paths subtract zero points once for each group: sum((u - zero) x) = sum(u x) -

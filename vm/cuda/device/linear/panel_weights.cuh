@@ -1,6 +1,6 @@
 /*
  * Scaled weights of panels (panels.cuh), for warp teams and warpgroups. A block of the tape has
- * several parts of 32 columns (linear/formats.cuh), and a part is multiplied by a k block of
+ * several parts of 32 columns (linear/formats.cuh). One part is multiplied by one k block of
  * activations. Each part is dequantized to 16 bits in registers: (code - zero) * scale, rounded
  * once. Scales are read from the tape in global memory. Row factors multiply the sums of a panel.
  */
@@ -38,7 +38,7 @@ static __device__ __forceinline__ weight_scales weight_scales_of(const machine &
             F::groups(seg.columns), mgl_tape_order_of(seg.kblocks, MGL_WARPS)};
 }
 
-/* mgl_tape_block_at, with fewer instructions. */
+/* Computes mgl_tape_block_at with fewer instructions. */
 static __device__ __forceinline__ int block_at(const mgl_tape_order &p, int place)
 {
     const int full = p.of_last * p.warps, behind = place - full;

@@ -25,7 +25,7 @@
 
 #if MGL_PANELS && MGL_WARPGROUPS
 
-/* Whether a product consists of one small-N panel. */
+/* Whether a product consists of one small-N panel. Products of scaled weights never do. */
 static __device__ __forceinline__ bool is_small_n(const machine &m)
 {
     const int groups = segment(m, 0).groups;

@@ -14,9 +14,9 @@
  * loads the four matrices of a row group. Each row is taken from another quarter, which avoids bank
  * conflicts; `arrange` then restores the order of the quarters.
  *
- * A lane's 16 bytes of a block of scaled weights are of one quarter of each part. Its weights are
- * dequantized (panel_weights.cuh) while the products of the unit before are in flight. Then the
- * four lanes of a row exchange words (quads_transposed), so that each has its word of each quarter.
+ * Scaled weights: the 16 bytes of a lane hold one quarter of each part. The lane dequantizes its
+ * codes (panel_weights.cuh) while the products of the previous unit are in flight. Then the four
+ * lanes of a row transpose their words (quads_transposed): each lane gets its word of each quarter.
  *
  * An instruction always multiplies its full number of rows. Products of rows past the end of the
  * task, or of warps past the last row group of the panel, use arbitrary data. Their sums are
@@ -107,13 +107,13 @@ static __device__ __forceinline__ void multiply_block(const weight_block &w, u32
 
 enum { UNIT = MGL_WARPGROUP_BLOCKS }; /* k blocks of activations */
 static_assert(ACT_TILE_BLOCKS % UNIT == 0 && TURN_BLOCKS == UNIT,
-              "trays and turns have whole units");
+              "activation tiles and turns consist of whole units");
 
-/* The weights of a warp, of format F, unit by unit. `loaded` is what load() gets from shared memory
- * for a k block, and arranged() makes MMA operands of it. */
+/* Loads the weights of a warp, of format F, unit by unit. `loaded`: the words that load() reads for
+ * one k block. arranged() converts these words to MMA operands. */
 template <class F> struct unit_source;
 
-/* Unscaled weights are arranged after the products of the unit before. */
+/* Unscaled weights are arranged after the products of the previous unit. */
 template <> struct unit_source<unscaled_weights> {
     typedef loaded_block loaded;
 
@@ -157,7 +157,7 @@ static __device__ __forceinline__ uint4 quads_transposed(uint4 v, int lane)
     return high ? make_uint4(a, b, v.z, v.w) : make_uint4(v.x, v.y, a, b);
 }
 
-/* Scaled weights are operands as soon as they are loaded. */
+/* load() converts scaled weights to MMA operands. */
 template <class F> struct unit_source {
     typedef weight_block loaded;
     /* groups of the columns of a unit */
@@ -214,9 +214,9 @@ template <class F> struct unit_source {
 
 #endif
 
-/* Loads the weights of unit `unit`; `coming` is the unit after that. `from` is the address of the
- * warp's row groups in the current piece, on its page `on_page`; it is updated when the piece
- * changes. `rows` is the same address for page slot 0. */
+/* Loads the weights of unit `unit`; `coming`: the unit that is loaded next. `from` is the address
+ * of the warp's row groups in the current piece, on its page `on_page`; it is updated when the
+ * piece changes. `rows` is the same address for page slot 0. */
 template <class F>
 static __device__ __forceinline__ void
 load_next(machine &m, page_walk &walk, unit_source<F> &source,
@@ -318,7 +318,7 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
     u32 from = 0;
     int unit = same_in_all(part.works ? part.share * most : units);
     unit_source<F> source(m, group + first, group + s.groups, min(unit, units - 1));
-    /* the unit after unit i */
+    /* the unit that this warpgroup loads after unit i */
     const auto behind = [&](int i) { return (i + 1) % most ? i + 1 : i + 1 + (turns - 1) * most; };
     if (unit < units)
         load_next<F>(m, walk, source, next, rows, next_group, unit, min(behind(unit), units - 1),
