@@ -225,9 +225,15 @@ bool mgl_cost_has_panels(const mgl_program *list)
     return false;
 }
 
+/* The k blocks of a product: of weights, and how many k blocks of activations each of them has. */
+struct panel_blocks {
+    int weights, parts;
+};
+
 /* Time in us of a panel of `groups` row groups by `rows` activation rows: its activation tiles
  * with all k blocks, and its pages. `grouped`: by warpgroups. */
-static double panel_us(const struct job_maker *s, int groups, int kblocks, int rows, bool grouped)
+static double panel_us(const struct job_maker *s, int groups, struct panel_blocks k, int rows,
+                       bool grouped)
 {
     const mgl_exec *exec = &s->program->exec;
     const int most = s->program->limits.rows, least = MGL_PANEL_ACT_TILE_BLOCKS(most, grouped);
@@ -236,8 +242,9 @@ static double panel_us(const struct job_maker *s, int groups, int kblocks, int r
     const int piece =
         mgl_panel_piece(groups, blocks, least, MGL_PANEL_PAGES(exec->ring_pages, most), grouped);
     const int pages =
-        mgl_panel_pages(groups, piece, blocks, grouped) * ((kblocks + piece - 1) / piece);
-    return s->costs->act_tile * ((kblocks + act_tile - 1) / act_tile) + s->costs->panel * pages;
+        mgl_panel_pages(groups, piece, blocks, grouped) * ((k.weights + piece - 1) / piece);
+    const int act_tiles = (k.weights * k.parts + act_tile - 1) / act_tile;
+    return s->costs->act_tile * act_tiles + s->costs->panel * pages;
 }
 
 /* The same for a small-M panel of `tiles` tiles of rows: page after page, each with k blocks of
@@ -255,14 +262,15 @@ static double small_m_us(const struct job_maker *s, int groups, int kblocks, int
            s->costs->small_m_rows * (tiles - 1) * steps;
 }
 
-/* Row groups of a task's small-M panels; 0: the task uses other panels. Up to MGL_SMALL_N_ROWS
- * rows, tasks with few row groups use small-N panels, except the head. */
-static int small_m_groups(const struct job_maker *s, int groups, bool heads)
+/* Row groups of a task's small-M panels; 0: the task uses other panels, as all tasks with scaled
+ * weights do. Up to MGL_SMALL_N_ROWS rows, tasks with few row groups use small-N panels, except the
+ * head. */
+static int small_m_groups(const struct job_maker *s, int groups, struct panel_blocks k, bool heads)
 {
     const mgl_exec *exec = &s->program->exec;
     const int rows = s->epoch->rows, most = mgl_small_m_groups(exec->warps);
     const int small_n = most / (MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE);
-    if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps)
+    if (exec->page_bytes / MGL_BLOCK_BYTES < exec->warps || k.parts > 1)
         return 0;
     if (rows <= MGL_SMALL_M_ROWS)
         return rows <= MGL_SMALL_M_TILE ? most : most / 2;
@@ -270,10 +278,10 @@ static int small_m_groups(const struct job_maker *s, int groups, bool heads)
 }
 
 /* Time of all panels of a product with `groups` row groups. */
-static double panels_us(const struct job_maker *s, int groups, int kblocks, int rows, bool grouped,
-                        bool heads)
+static double panels_us(const struct job_maker *s, int groups, struct panel_blocks k, int rows,
+                        bool grouped, bool heads)
 {
-    const int small_m = small_m_groups(s, groups, heads);
+    const int small_m = small_m_groups(s, groups, k, heads);
     const int tiles = s->epoch->rows <= MGL_SMALL_M_TILE   ? 1
                       : s->epoch->rows <= MGL_SMALL_M_ROWS ? MGL_SMALL_M_ROWS / MGL_SMALL_M_TILE
                                                            : MGL_SMALL_N_ROWS / MGL_SMALL_M_TILE;
@@ -281,8 +289,8 @@ static double panels_us(const struct job_maker *s, int groups, int kblocks, int 
     double us = 0;
     for (; groups > 0; groups -= most) {
         const int here = groups < most ? groups : most;
-        us += small_m > 0 ? small_m_us(s, here, kblocks, tiles)
-                          : panel_us(s, here, kblocks, rows, grouped);
+        us += small_m > 0 ? small_m_us(s, here, k.weights, tiles)
+                          : panel_us(s, here, k, rows, grouped);
     }
     return us;
 }
@@ -312,7 +320,11 @@ static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cos
 {
     const mgl_program *p = s->program;
     const mgl_segment *segments = &p->segments[task->segments.first];
-    const int kblocks = (int)mgl_segment_blocks(p, &segments[0]);
+    const int columns = mgl_weight_code_columns(mgl_segment_format(p, &segments[0]).code);
+    const struct panel_blocks k = {
+        (int)mgl_segment_blocks(p, &segments[0]),
+        columns > MGL_PART_COLUMNS ? columns / MGL_PART_COLUMNS : 1,
+    };
     const bool grouped = task->variant == MGL_VARIANT_WARPGROUPS;
     int groups = 0;
     if (mgl_op_heads(task->op) && s->epoch->wanted == 0)
@@ -323,7 +335,7 @@ static void make_panels(const struct job_maker *s, const mgl_task *task, mgl_cos
     }
     if (job->to > 0)
         job->byte_us =
-            panels_us(s, groups, kblocks, panel_rows(s, task), grouped, mgl_op_heads(task->op)) /
+            panels_us(s, groups, k, panel_rows(s, task), grouped, mgl_op_heads(task->op)) /
             (double)job->to;
     job->fixed[MGL_COST_TASK] += s->costs->input * s->epoch->rows * scales_of(s, task) * 1e-3;
 }

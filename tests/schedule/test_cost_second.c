@@ -24,7 +24,8 @@ typedef struct lowering {
     int queues, rows, second_rows, gamma_scaled, sequences, capacity;
 } lowering;
 
-static mgl_program *lowered(const lowering *of)
+/* A program whose matrices have a format; bf16 if the format is not scaled. */
+static mgl_program *lowered_with(const lowering *of, mgl_weight_format format)
 {
     static const float inv_freq[64] = {1};
     char name[32];
@@ -38,17 +39,27 @@ static mgl_program *lowered(const lowering *of)
     config.rows = of->rows;
     config.second_rows = of->second_rows;
     config.gamma_scaled = of->gamma_scaled;
+    if (mgl_weight_format_is_scaled(format))
+        config.warpgroups = MGL_WARPGROUPS_YES; /* as for bf16 */
     mgl_lower_options options = {
         .dtype = MGL_BF16, .capacity = of->capacity, .sequences = of->sequences};
     mgl_status status = mgl_target_parse(name, &target, &err);
     if (!status)
         status = mgl_graph_build_llama(of->geometry, of->capacity, true, MGL_BF16, inv_freq, &graph,
                                        &err);
+    for (int i = 0; !status && i < graph->tensor_count; i++)
+        if (graph->tensors[i].rank == 2 && mgl_weight_format_is_scaled(format))
+            graph->tensors[i].quantized = format;
     if (!status)
         status = mgl_schedule_lower(graph, &target, &options, &config, &program, &err);
     ck_assert_msg(status == MGL_OK, "%s: %s", err.where, err.message);
     mgl_graph_free(graph);
     return program;
+}
+
+static mgl_program *lowered(const lowering *of)
+{
+    return lowered_with(of, (mgl_weight_format){0});
 }
 
 /* Cases: panels with head dimensions 64 and 128; and, for few rows, the first list's products. */
@@ -369,6 +380,26 @@ START_TEST(without_memory)
 }
 END_TEST
 
+/* A panel has the same activation tiles with quantized weights as with bf16 weights. With more than
+ * 64 rows, all products are panels in both cases. */
+START_TEST(activation_tiles_do_not_depend_on_weights)
+{
+    const lowering of = {&small, 16, 1, 128, MGL_GAMMA_YES, 1, 256};
+    const mgl_cost_prompt prompt = {128, 0, false, 1};
+    const mgl_weight_format formats[] = {{0}, {MGL_CODE_INT4, MGL_F16, 128, 1, false}};
+    double more[2];
+    for (int i = 0; i < 2; i++) {
+        mgl_program *p = lowered_with(&of, formats[i]);
+        find_device();
+        more[i] = -cost_of_prompt(p, &prompt).us;
+        device.act_tile += 100;
+        more[i] += cost_of_prompt(p, &prompt).us;
+        mgl_program_free(p);
+    }
+    ck_assert_double_eq_tol(more[1], more[0], more[0] * 0.01);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("schedule cost of many rows");
@@ -388,6 +419,7 @@ int main(void)
     tcase_add_loop_test(cases, later_epochs_of_a_prompt_take_longer, 0, LOWERINGS);
     tcase_add_test(cases, a_short_prompt_is_of_the_first_list);
     tcase_add_test(cases, what_costs_of_panels_are_fitted_to);
+    tcase_add_test(cases, activation_tiles_do_not_depend_on_weights);
     tcase_add_loop_test(cases, batches_without_a_list, 0, REFUSED);
     tcase_add_loop_test(cases, prompts_beyond_the_program, 0, BAD_PROMPTS);
     tcase_add_test(cases, without_memory);
