@@ -21,7 +21,7 @@
 enum {
     SINGLE_BYTES = 128 << 10, /* bytes of tape times rows; smaller tasks use one thread */
     LEAST_ITEM = 32 << 10,    /* bytes of tape per item, at least */
-    MOST_ITEM = 1 << 20,      /* at most: an item begins without prefetched weights */
+    MOST_ITEM = 1 << 20,      /* at most; the first weights of an item are not prefetched */
     ITEMS = 4 /* minimum number of items per thread, for load balance when a thread is delayed */
 };
 
