@@ -579,8 +579,5 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     if (out->unsplit > 0)
         mgl_queues_place_unsplit(&graph->geometry, target, out);
     mgl_queues_spare(graph, target, options, config, out);
-    status = choose_second(target, options->dtype, config, out, err);
-    if (out->warpgroups == 0 && has_quantized(graph))
-        out->warpgroups = MGL_WARPGROUPS_NO; /* warpgroups are not measured with these weights */
-    return status;
+    return choose_second(target, options->dtype, config, out, err);
 }

@@ -383,7 +383,7 @@ START_TEST(explains_the_bytes_on_a_cpu)
 }
 END_TEST
 
-/* Warp teams multiply panels of quantized weights by default, and warpgroups on request. */
+/* Warpgroups multiply panels of quantized weights by default, and warp teams on request. */
 START_TEST(gamma_scaled_products_of_quantized_weights)
 {
     const char *config = scratch_file("gamma.json", "{\"schema\": \"megalith.config/1\", "
@@ -391,16 +391,16 @@ START_TEST(gamma_scaled_products_of_quantized_weights)
     command_result result = command_runf("lower %s --target sm_90a:132 --config %s",
                                          model_path("quantized/q-tales-ct-int4-g64"), config);
     ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.panels"));
-    ck_assert_ptr_null(strstr(result.out, "rms_linear.warpgroups"));
+    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.warpgroups"));
+    ck_assert_ptr_null(strstr(result.out, "rms_linear.panels"));
     command_clear(&result);
-    config = scratch_file("groups.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 24, "
-                                         "\"gamma_scaled\": 2, \"warpgroups\": 2}");
+    config = scratch_file("teams.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 24, "
+                                        "\"gamma_scaled\": 2, \"warpgroups\": 1}");
     result = command_runf("lower %s --target sm_90a:132 --config %s",
                           model_path("quantized/q-tales-ct-int4-g64"), config);
     ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.warpgroups"));
-    ck_assert_ptr_null(strstr(result.out, "rms_linear.panels"));
+    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.panels"));
+    ck_assert_ptr_null(strstr(result.out, "rms_linear.warpgroups"));
     command_clear(&result);
 }
 END_TEST

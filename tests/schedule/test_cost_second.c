@@ -39,8 +39,6 @@ static mgl_program *lowered_with(const lowering *of, mgl_weight_format format)
     config.rows = of->rows;
     config.second_rows = of->second_rows;
     config.gamma_scaled = of->gamma_scaled;
-    if (mgl_weight_format_is_scaled(format))
-        config.warpgroups = MGL_WARPGROUPS_YES; /* as for bf16 */
     mgl_lower_options options = {
         .dtype = MGL_BF16, .capacity = of->capacity, .sequences = of->sequences};
     mgl_status status = mgl_target_parse(name, &target, &err);

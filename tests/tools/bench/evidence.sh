@@ -65,6 +65,8 @@ capacity-8b        120
 capacity-smollm2    90
 trace-overhead      90
 prefill            180
+prompts-quantized  180
+prompts-quantized-8b 180
 many               420
 load               180
 exchange           240
@@ -146,6 +148,11 @@ bench_row() { # bench_row PART SHAPE BATCH CONTEXT FLAG...
         --samples "${SAMPLES:-21}" $config --json "$@"
 }
 
+bench_quantized_prompts() { # bench_quantized_prompts PART SHAPE
+    record "$1" "$megalith" bench --no-tuned --no-record --shape "$2" --dtype int8,int4 --head-dtype int8 \
+        --prompt 512,2048 --samples "${SAMPLES:-5}" $config --json
+}
+
 bench_capacity() { # bench_capacity PART SHAPE CAPACITY CONTEXTS: caches with more room than the row fills
     record "$1" "$megalith" bench --no-tuned --no-record --shape "$2" --capacity "$3" --context "$4" \
         --samples "${SAMPLES:-21}" $config --json
@@ -218,6 +225,8 @@ run_part() {
         record prefill "$megalith" bench --shape llama-1b --prompt 16,64,512,2048 --samples 7 \
             $config --json
         ;;
+    prompts-quantized) bench_quantized_prompts "$1" llama-1b ;;
+    prompts-quantized-8b) bench_quantized_prompts "$1" llama-8b ;;
     capacity) bench_capacity "$1" llama-1b 16384 0,1024,4000 ;;
     capacity-3b) bench_capacity "$1" llama-3b 16384 0,1024 ;;
     capacity-8b) bench_capacity "$1" llama-8b 16384 0,1024 ;;

@@ -73,8 +73,9 @@ static double logits_apart(const struct pair *p, const int32_t *prompt, int coun
     return apart;
 }
 
-void check_logits(const mgl_geometry *geometry, const device_options *wanted, int seed,
-                  int prompt_count, int more)
+/* The pair of check_logits and check_prompts. */
+static struct pair open_random_pair(const mgl_geometry *geometry, const device_options *wanted,
+                                    int seed)
 {
     device_options options = *wanted;
     options.capacity = CHECK_CAPACITY;
@@ -83,9 +84,20 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
         quantize_matrices(graph, options.scaled, true, false);
     if (options.reordered)
         reorder_matrices(graph, true);
-    struct pair p = open_pair(graph, &options);
+    return open_pair(graph, &options);
+}
+
+static double tolerance_of(const device_options *options)
+{
+    return options->dtype == MGL_F32 ? 2e-5 : 2e-2;
+}
+
+void check_logits(const mgl_geometry *geometry, const device_options *options, int seed,
+                  int prompt_count, int more)
+{
+    struct pair p = open_random_pair(geometry, options, seed);
     int32_t prompt[2 * CHECK_MOST], tokens[CHECK_MOST];
-    double tolerance = options.dtype == MGL_F32 ? 2e-5 : 2e-2;
+    double tolerance = tolerance_of(options);
     fill_prompt(prompt, prompt_count, geometry->vocab, seed);
     double first = logits_apart(&p, prompt, prompt_count);
     /* the CPU's tokens are the prompt, so that both machines have the same positions */
@@ -94,10 +106,36 @@ void check_logits(const mgl_geometry *geometry, const device_options *wanted, in
     printf("shape %d: logits differ by %.1e after the prompt, %.1e later\n", seed, first, second);
     ck_assert_double_le(first, tolerance);
     ck_assert_double_le(second, tolerance);
-    if (options.dtype == MGL_F32) {
+    if (options->dtype == MGL_F32) {
         device_greedy(p.gpu, prompt, prompt_count, tokens, more);
         ck_assert_mem_eq(tokens, prompt + prompt_count, (size_t)more * sizeof *tokens);
     }
+    close_pair(&p);
+}
+
+void check_prompts(const mgl_geometry *geometry, const device_options *options, int seed, int times)
+{
+    static const int sizes[] = {8, 16, 24, 37, 64, 65, 80, CHECK_CAPACITY - 1};
+    mgl_error err;
+    int32_t prompt[CHECK_CAPACITY], token;
+    const int vocab = geometry->vocab;
+    const size_t bytes = (size_t)vocab * sizeof(float);
+    struct pair p = open_random_pair(geometry, options, seed);
+    float *first = mgl_alloc(bytes), *again = mgl_alloc(bytes);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        fill_prompt(prompt, sizes[i], vocab, seed + (int)i);
+        double apart = logits_apart(&p, prompt, sizes[i]);
+        printf("prompt of %d tokens: logits differ by %.1e\n", sizes[i], apart);
+        ck_assert_double_le(apart, 1.5 * tolerance_of(options)); /* several prompts */
+        ok(mgl_vm_get_logits(p.gpu, first, &err), err);
+        for (int n = 1; n < times; n++) {
+            device_greedy(p.gpu, prompt, sizes[i], &token, 1);
+            ok(mgl_vm_get_logits(p.gpu, again, &err), err);
+            ck_assert_mem_eq(again, first, bytes);
+        }
+    }
+    mgl_free(first);
+    mgl_free(again);
     close_pair(&p);
 }
 

@@ -28,6 +28,11 @@ void close_pair(struct pair *p);
 void check_logits(const mgl_geometry *geometry, const device_options *options, int seed,
                   int prompt_count, int more);
 
+/* Checks that the logits after prompts of several lengths equal the CPU machine's within the
+ * tolerance, and are bitwise equal in `times` runs. `seed` as above. */
+void check_prompts(const mgl_geometry *geometry, const device_options *options, int seed,
+                   int times);
+
 /* Checks that the same seed gives the same tokens, another seed others, and both machines draw the
  * same `most` tokens with each of the first `settings` of CHECK_SETTINGS. */
 enum { CHECK_SETTINGS = 8 };

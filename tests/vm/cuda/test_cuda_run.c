@@ -66,7 +66,13 @@ static const struct shape {
       .unsplit = 50,
       .warps = 1,
       .page_bytes = 8192}},
-    /* a second list of scaled weights: by warpgroups, and by warp teams */
+    /* a second list: by warpgroups, with scaled weights too, and scaled weights by warp teams */
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
+      .queues = 40,
+      .rows = 1,
+      .second_rows = 128,
+      .warpgroups = MGL_WARPGROUPS_YES}},
     {&grouped_heads,
      {.dtype = MGL_BF16,
       .queues = 4,
@@ -89,18 +95,33 @@ static const struct shape {
       .scaled = {MGL_CODE_E4M3, MGL_F32, 128, 128, false}}},
 };
 
-enum { NEW = 24 };
+enum { SHAPES = (int)(sizeof shapes / sizeof *shapes), SECOND_SHAPES = 4 /* the last ones */ };
+enum { NEW = 24, TIMES = 30 };
 
-START_TEST(logits_are_the_cpus)
+/* Whether the device has the instructions of a shape. */
+static bool is_possible(const struct shape *shape)
 {
     mgl_target target;
     mgl_error err;
-    if (shapes[_i].options.warpgroups == MGL_WARPGROUPS_YES) {
-        ok(mgl_cuda_live_target(0, &target, &err), err);
-        if (strcmp(target.arch, MGL_WARPGROUP_ARCH) != 0)
-            return; /* the device has no warpgroup instructions */
-    }
-    check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 37, NEW);
+    if (shape->options.warpgroups != MGL_WARPGROUPS_YES)
+        return true;
+    ok(mgl_cuda_live_target(0, &target, &err), err);
+    return strcmp(target.arch, MGL_WARPGROUP_ARCH) == 0;
+}
+
+START_TEST(logits_are_the_cpus)
+{
+    if (is_possible(&shapes[_i]))
+        check_logits(shapes[_i].geometry, &shapes[_i].options, _i, 37, NEW);
+}
+END_TEST
+
+/* Registers and memory that a product still reads must not change: that would show in some runs. */
+START_TEST(prompts_are_repeatable)
+{
+    const struct shape *shape = &shapes[SHAPES - SECOND_SHAPES + _i];
+    if (is_possible(shape))
+        check_prompts(shape->geometry, &shape->options, _i, TIMES);
 }
 END_TEST
 
@@ -393,7 +414,8 @@ int main(void)
         return skip;
     TCase *tests = tcase_create("cuda_run");
     tcase_set_timeout(tests, 300);
-    add_cases(tests, logits_are_the_cpus, (int)(sizeof shapes / sizeof *shapes));
+    add_cases(tests, logits_are_the_cpus, SHAPES);
+    add_cases(tests, prompts_are_repeatable, SECOND_SHAPES);
     add_cases(tests, sampling_is_the_cpus, 1);
     add_cases(tests, ragged_sequences_are_as_alone, 6);
     add_cases(tests, a_talk_is_read_once, 2);

@@ -15,8 +15,9 @@
  * conflicts; `arrange` then restores the order of the quarters.
  *
  * Scaled weights: the 16 bytes of a lane hold one quarter of each part. The lane dequantizes its
- * codes (panel_weights.cuh) while the products of the previous unit are in flight. Then the four
- * lanes of a row transpose their words (quads_transposed): each lane gets its word of each quarter.
+ * codes (panel_weights.cuh). Then the four lanes of a row transpose their words (quads_transposed):
+ * each lane gets its word of each quarter. A warp does this after the products of the previous
+ * unit, while another warpgroup multiplies.
  *
  * An instruction always multiplies its full number of rows. Products of rows past the end of the
  * task, or of warps past the last row group of the panel, use arbitrary data. Their sums are
@@ -116,6 +117,7 @@ template <class F> struct unit_source;
 /* Unscaled weights are arranged after the products of the previous unit. */
 template <> struct unit_source<unscaled_weights> {
     typedef loaded_block loaded;
+    enum { CONVERTS = 0 }; /* load() converts the weights */
 
     __device__ __forceinline__ unit_source(const machine &, int, int, int) {}
 
@@ -160,6 +162,7 @@ static __device__ __forceinline__ uint4 quads_transposed(uint4 v, int lane)
 /* load() converts scaled weights to MMA operands. */
 template <class F> struct unit_source {
     typedef weight_block loaded;
+    enum { CONVERTS = 1 };
     /* groups of the columns of a unit */
     enum { GROUPS = F::GROUP_COLUMNS % (UNIT * MGL_PART_COLUMNS) == 0 ? 1 : UNIT };
 
@@ -281,9 +284,13 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
 
 /* Multiplies all k blocks of a panel, in units. A panel, a piece and an activation tile consist of
  * whole units; the last two are powers of 2. While its products are in flight, a warp loads the
- * weights of the next unit and polls the barriers that it will wait for next. A warp without row
- * groups multiplies the last row group of the panel, because all warps of a warpgroup must execute
- * the instruction. Its sums are discarded.
+ * weights of the next unit, unless it converts them, and polls the barriers that it will wait for
+ * next. A warp without row groups multiplies the last row group of the panel, because all warps of
+ * a warpgroup must execute the instruction. Its sums are discarded.
+ *
+ * Products in flight still read the weights from their registers (PTX ISA, wgmma.wait_group), but
+ * ptxas of CUDA 13.0 considers these registers free. If weights were converted at that time, ptxas
+ * would put intermediate values there, and the sums would be wrong.
  *
  * All lanes of a warp must execute a wgmma together. Otherwise it never ends, and no watchdog
  * detects that. A lane that has waited or arrived alone may be behind the others. The assembler
@@ -344,6 +351,8 @@ static __device__ __forceinline__ void multiply_panel(machine &m, const panel_sh
             for (int i = 0; i < UNIT; i++)
                 multiply_block<ROWS>(w[i], at + (u32)i * stride, sums);
             warpgroup_commit();
+            if (unit_source<F>::CONVERTS)
+                warpgroup_wait();
             unit++;
             const int coming = unit < end ? unit : unit + (turns - 1) * most;
             if (coming < units)
