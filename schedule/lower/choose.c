@@ -542,6 +542,22 @@ static bool has_quantized(const mgl_graph *graph)
     return false;
 }
 
+/* Whether warp teams are faster than warpgroups in a second list of `rows` rows: with weights of 4
+ * bits in epochs of few rows, converting the weights takes longer than the products. A warpgroup
+ * does both one after the other. */
+static bool has_faster_teams(const mgl_graph *graph, int rows)
+{
+    if (rows > MGL_SMALL_N_ROWS)
+        return false;
+    for (int i = 0; i < graph->tensor_count; i++) {
+        const mgl_tensor *tensor = &graph->tensors[i];
+        if (mgl_tensor_is_quantized(tensor) &&
+            mgl_weight_code_get(tensor->quantized.code)->bits < 8)
+            return true;
+    }
+    return false;
+}
+
 mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
                                const mgl_lower_options *options, const mgl_schedule_config *asked,
                                mgl_choices *out, mgl_error *err)
@@ -579,5 +595,8 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
     if (out->unsplit > 0)
         mgl_queues_place_unsplit(&graph->geometry, target, out);
     mgl_queues_spare(graph, target, options, config, out);
-    return choose_second(target, options->dtype, config, out, err);
+    status = choose_second(target, options->dtype, config, out, err);
+    if (out->warpgroups == 0 && has_faster_teams(graph, out->second_rows))
+        out->warpgroups = MGL_WARPGROUPS_NO;
+    return status;
 }

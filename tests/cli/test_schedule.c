@@ -383,25 +383,35 @@ START_TEST(explains_the_bytes_on_a_cpu)
 }
 END_TEST
 
-/* Warpgroups multiply panels of quantized weights by default, and warp teams on request. */
+/* By default, warpgroups multiply panels of quantized weights, but warp teams those of 4 bits in
+ * lists of up to 64 rows. */
 START_TEST(gamma_scaled_products_of_quantized_weights)
 {
-    const char *config = scratch_file("gamma.json", "{\"schema\": \"megalith.config/1\", "
-                                                    "\"second_rows\": 24, \"gamma_scaled\": 2}");
-    command_result result = command_runf("lower %s --target sm_90a:132 --config %s",
-                                         model_path("quantized/q-tales-ct-int4-g64"), config);
-    ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.warpgroups"));
-    ck_assert_ptr_null(strstr(result.out, "rms_linear.panels"));
-    command_clear(&result);
-    config = scratch_file("teams.json", "{\"schema\": \"megalith.config/1\", \"second_rows\": 24, "
-                                        "\"gamma_scaled\": 2, \"warpgroups\": 1}");
-    result = command_runf("lower %s --target sm_90a:132 --config %s",
-                          model_path("quantized/q-tales-ct-int4-g64"), config);
-    ck_assert_msg(result.code == 0, "%s", result.err);
-    ck_assert_ptr_nonnull(strstr(result.out, "rms_linear.panels"));
-    ck_assert_ptr_null(strstr(result.out, "rms_linear.warpgroups"));
-    command_clear(&result);
+    static const struct {
+        const char *model;
+        int rows, warpgroups;
+        const char *variant, *other;
+    } cases[] = {{"q-tales-ct-int4-g64", 64, 0, "panels", "warpgroups"},
+                 {"q-tales-ct-int4-g64", 72, 0, "warpgroups", "panels"},
+                 {"q-tales-ct-int4-g64", 64, 2, "warpgroups", "panels"},
+                 {"q-tales-ct-int4-g64", 72, 1, "panels", "warpgroups"},
+                 {"q-tales-ct-int8", 24, 0, "warpgroups", "panels"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128], model[64], variant[32], other[32];
+        snprintf(text, sizeof text,
+                 "{\"schema\": \"megalith.config/1\", \"second_rows\": %d, \"gamma_scaled\": 2, "
+                 "\"warpgroups\": %d}",
+                 cases[i].rows, cases[i].warpgroups);
+        snprintf(model, sizeof model, "quantized/%s", cases[i].model);
+        snprintf(variant, sizeof variant, "rms_linear.%s", cases[i].variant);
+        snprintf(other, sizeof other, "rms_linear.%s", cases[i].other);
+        command_result result = command_runf("lower %s --target sm_90a:132 --config %s",
+                                             model_path(model), scratch_file("gamma.json", text));
+        ck_assert_msg(result.code == 0, "%s", result.err);
+        ck_assert_ptr_nonnull(strstr(result.out, variant));
+        ck_assert_ptr_null(strstr(result.out, other));
+        command_clear(&result);
+    }
 }
 END_TEST
 
