@@ -34,7 +34,7 @@ READ(read_avx512, 64, __attribute__((target("avx512f"))))
 static uint64_t read_bytes(const char *set, const char *from, size_t length)
 {
 #ifdef __x86_64__
-    if (!strcmp(set, "avx512"))
+    if (!strncmp(set, "avx512", 6))
         return read_avx512(from, length);
     if (!strcmp(set, "avx2"))
         return read_avx2(from, length);

@@ -49,7 +49,7 @@ static int set_count;
 
 static void find_sets(void)
 {
-    static const char *const names[] = {"avx512", "avx2", "neon", "plain"};
+    static const char *const names[] = {"avx512vbmi", "avx512", "avx2", "neon", "plain"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (mgl_products_find(names[i], &sets[set_count]))
             set_count++;

@@ -73,6 +73,11 @@ static bool can_avx512(void)
     return can_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+
+static bool can_avx512vbmi(void)
+{
+    return can_avx512() && __builtin_cpu_supports("avx512vbmi");
+}
 #elif defined(__aarch64__)
 static bool can_neon(void)
 {

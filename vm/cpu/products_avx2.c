@@ -122,20 +122,6 @@ static inline vector load_int4(const char *from)
     return plus_base(_mm256_and_si256(_mm256_srlv_epi32(word, shifts), _mm256_set1_epi32(15)));
 }
 
-/* Codes are read from the tape. */
-enum { EXPANDED = 0 };
-
-static inline void expand_codes(const char *row, char *to)
-{
-    (void)row, (void)to;
-}
-
-static inline vector load_expanded(const char *codes, int step, struct table table)
-{
-    (void)codes, (void)step, (void)table;
-    return zero();
-}
-
 static inline vector load_scaled(mgl_weight_code code, const char *row, int step, int part,
                                  struct table table, const struct scale_group *group, int i,
                                  bool ones)

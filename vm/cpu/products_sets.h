@@ -6,7 +6,7 @@
 #include "vm/cpu/products.h"
 
 #if defined(__x86_64__)
-#define MGL_PRODUCTS_SETS(X) X(avx512) X(avx2)
+#define MGL_PRODUCTS_SETS(X) X(avx512vbmi) X(avx512) X(avx2)
 #elif defined(__aarch64__)
 #define MGL_PRODUCTS_SETS(X) X(neon)
 #else

@@ -1,6 +1,6 @@
 /*
  * Register-tiled matrix product for the vector sets, generic over the vector width.
- * products_avx2.c, products_avx512.c and products_neon.c define the operations below and include
+ * products_avx2.c, products_avx512.h and products_neon.c define the operations below and include
  * this file:
  *
  *     vector                           LANES floats
@@ -24,12 +24,6 @@
  *         ones: all scales are 1, and none is applied
  *     table_of(code, group, i)
  *         struct table: what load_scaled needs of a group of columns besides scale and zero point
- *     EXPANDED
- *         bytes of the expanded codes of a row of a block, if codes have 4 bits; 0: not used
- *     expand_codes(row, to)
- *         expands the codes of a row of a block
- *     load_expanded(codes, step, table)
- *         LANES weights of columns 16 step .. + 15, in place of load_scaled
  *
  * A row group is multiplied run by run; a run is several k blocks. In some sets the partial sums of
  * a run with up to TILE_ROWS rows of x exceed the registers. A tile therefore takes one or more
@@ -40,10 +34,6 @@
  * Runs follow the order of k. On a tape for several warps this is not the order of bytes, and
  * hardware prefetchers cannot predict it. A pass over the tape therefore prefetches blocks some
  * distance ahead, and passes over a panel prefetch the run that is converted next.
- *
- * Codes are expanded some blocks before they are read, so that the stores have reached the cache:
- * load_expanded reads at other addresses than expand_codes stores, which a CPU cannot forward from
- * a store that waits.
  */
 #ifndef MGL_VM_CPU_PRODUCTS_VECTOR_H
 #define MGL_VM_CPU_PRODUCTS_VECTOR_H
@@ -63,10 +53,8 @@ enum {
     STEP = GROUP * SUMS,        /* floats of a panel for SUMS columns */
     RUN_STEPS = MGL_PRODUCTS_RUN / SUMS,
     TILE_ROWS = 3,
-    AHEAD = 64,       /* prefetch distance of a pass over a tape, in blocks: 32 KB */
-    EXPAND_AHEAD = 2, /* blocks between expanding codes and reading them; less than: */
-    EXPANDED_BLOCKS = 4,
-    RATE = 256 /* fixed-point unit of feed.rate: one line per step of a tile */
+    AHEAD = 64, /* prefetch distance of a pass over a tape, in blocks: 32 KB */
+    RATE = 256  /* fixed-point unit of feed.rate: one line per step of a tile */
 };
 
 /* Loops over arrays of vectors are unrolled completely, so that the vectors stay in registers. The
@@ -184,29 +172,6 @@ ALWAYS_INLINE void ask_feed(struct feed *feed)
         __builtin_prefetch(feed->blocks[feed->line / GROUP] + feed->line % GROUP * LINE, 0, 3);
 }
 
-/* Expanded codes of some blocks: block b is at b % EXPANDED_BLOCKS. A load may reach into the next
- * row.
- */
-struct expanded {
-    _Alignas(LINE) char rows[EXPANDED_BLOCKS * GROUP * EXPANDED + LINE];
-};
-
-ALWAYS_INLINE char *expanded_block(struct expanded *expanded, int b)
-{
-    return expanded->rows + (unsigned)b % EXPANDED_BLOCKS * GROUP * EXPANDED;
-}
-
-/* Expands the codes of rows [first, first + count) of a block. */
-ALWAYS_INLINE void expand_rows(const struct run *run, int b, int first, int count,
-                               struct expanded *expanded)
-{
-    const char *block = block_at(run->blocks, run->place, b) + first * LINE;
-    char *to = expanded_block(expanded, b);
-#pragma GCC unroll 16
-    for (unrolled i = 0; i < count; i++)
-        expand_codes(block + i * LINE, to + i * EXPANDED);
-}
-
 /* One pass over a run: multiplies `tile.weights` weight rows from `first` on, for the sum vectors
  * from `part` on. Reads the tape and prefetches ahead if `tape` is not NULL; else reads a panel and
  * advances `feed`. `ones`: all scales are 1, so no scale is applied. A group of columns begins only
@@ -219,10 +184,6 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     float *in_memory = run->sums + first * SUMS + part * LANES;
     const int32_t *place = tape ? run->place : NULL; /* the blocks of a panel are in order */
     struct scale_cursor scales = {.group = NULL};
-    const bool expands = EXPANDED > 0 && is_nibble(code);
-    struct expanded expanded;
-    for (int b = run->lo; expands && b < least(run->lo + EXPAND_AHEAD, run->hi); b++)
-        expand_rows(run, b, first, tile.weights, &expanded);
 #pragma GCC unroll 16
     for (unrolled i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
@@ -233,9 +194,6 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
     for (int b = run->lo; b < run->hi; b++) {
         const char *block = block_at(run->blocks, place, b) + first * LINE;
         const char *ahead = tape ? tape_block(tape, b + tape->ahead) + first * LINE : NULL;
-        const char *codes = expanded_block(&expanded, b);
-        if (expands && b + EXPAND_AHEAD < run->hi)
-            expand_rows(run, b + EXPAND_AHEAD, first, tile.weights, &expanded);
         if (!tape)
             ask_feed(feed);
 #pragma GCC unroll 16
@@ -257,9 +215,8 @@ ALWAYS_INLINE void pass(const struct run *run, const struct tape *tape, struct f
             for (unrolled i = 0; i < tile.weights; i++)
 #pragma GCC unroll 16
                 for (unrolled p = 0; p < tile.parts; p++) {
-                    vector w = expands ? load_expanded(codes + i * EXPANDED, step, scales.tables[i])
-                                       : load_weights(block + i * LINE, code, column + p * LANES,
-                                                      &scales, i, first + i, ones);
+                    vector w = load_weights(block + i * LINE, code, column + p * LANES, &scales, i,
+                                            first + i, ones);
                     IN_REGISTER(w);
 #pragma GCC unroll 16
                     for (unrolled r = 0; r < tile.rows; r++)

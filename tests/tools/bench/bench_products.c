@@ -39,7 +39,7 @@ enum {
     LARGE_PAGE = 2 << 20
 };
 
-static const char *const set_names[] = {"avx512", "avx2", "neon", "plain"};
+static const char *const set_names[] = {"avx512vbmi", "avx512", "avx2", "neon", "plain"};
 
 enum { SETS = sizeof set_names / sizeof *set_names };
 
