@@ -121,7 +121,7 @@ void mgl_tape_unpack_codes(mgl_weight_code code, uint8_t *codes, const void *row
     const bool bytes = mgl_weight_code_get(code)->bits == 8;
     for (int i = 0; i < mgl_weight_code_columns(code); i++) {
         const int place = place_of(code, i);
-        codes[i] = bytes ? from[place] : from[place / 2] >> place % 2 * 4 & 15;
+        codes[i] = (uint8_t)(bytes ? from[place] : from[place / 2] >> place % 2 * 4 & 15);
     }
 }
 

@@ -290,7 +290,8 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
  *
  * Products in flight still read the weights from their registers (PTX ISA, wgmma.wait_group), but
  * ptxas of CUDA 13.0 considers these registers free. If weights were converted at that time, ptxas
- * would put intermediate values there, and the sums would be wrong.
+ * would put intermediate values there, and the sums would be wrong. After a change of this loop or
+ * of the compiler, tests/tools/product_registers.py checks the machine code.
  *
  * All lanes of a warp must execute a wgmma together. Otherwise it never ends, and no watchdog
  * detects that. A lane that has waited or arrived alone may be behind the others. The assembler
