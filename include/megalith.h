@@ -312,8 +312,9 @@ typedef struct mgl_model_facts {
     double kernel_s;       /* compiling and loading the kernel, in parallel with the weights */
     uint64_t weight_bytes; /* on the device; on a CPU: of the program */
     /* CPU only; NULL and 0 on a GPU. */
-    const char *instructions; /* instruction set of products: "avx512", "avx2", "neon" or "plain" C.
-                                 The bits of results may differ between "plain" and the others */
+    const char *instructions; /* instruction set of products: "avx512vbmi", "avx512", "avx2", "neon"
+                                 or "plain" C. The bits of results may differ between "plain" and
+                                 the others */
     int32_t threads;          /* compute threads */
     uint64_t memory_bytes;    /* process memory for weights, without mapped weights */
     uint64_t cache_bytes;     /* for keys and values, allocated as they are written */

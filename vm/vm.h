@@ -174,7 +174,7 @@ typedef struct mgl_vm_facts {
     double compile_s; /* part of kernel_s spent waiting after the weights were ready */
     size_t tape_bytes, const_bytes, kv_bytes; /* all queues */
     int registers, spill_bytes, shared_bytes; /* of the kernel; 0 on the CPU */
-    const char *instructions;                 /* CPU: "avx512", "avx2", "neon", "plain"; static */
+    const char *instructions;                 /* CPU: name of mgl_products; static */
     int threads;                              /* CPU: compute threads */
     size_t memory_bytes, scratch_bytes;       /* CPU: process memory for weights; process memory for
                                                  everything but weights and cache */

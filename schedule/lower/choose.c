@@ -29,7 +29,8 @@ enum {
     MOST_AUTO_SPLITS = 32,
     UNSPLIT_KV_BYTES = 128 * 1024, /* KV bytes of a kv head, over all rows of an epoch, up to which
                                       one task is faster than splits and their merge */
-    PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs */
+    PROMPT_EPOCH = 4, /* an epoch of the maximum rows takes as long as this many one-row epochs, if
+                         the weights have 16 bits */
     PROMPT_LOSS = 12  /* a second list slows each token of a reply by at most 1 / PROMPT_LOSS */
 };
 
@@ -545,14 +546,17 @@ static bool has_quantized(const mgl_graph *graph)
 /* Whether warp teams are faster than warpgroups in a second list of `rows` rows: with weights of 4
  * bits in epochs of few rows, converting the weights takes longer than the products. A warpgroup
  * does both one after the other. */
-static bool has_faster_teams(const mgl_graph *graph, int rows)
+static bool are_warp_teams_faster(const mgl_graph *graph, int rows)
 {
     if (rows > MGL_SMALL_N_ROWS)
         return false;
-    for (int i = 0; i < graph->tensor_count; i++) {
-        const mgl_tensor *tensor = &graph->tensors[i];
-        if (mgl_tensor_is_quantized(tensor) &&
-            mgl_weight_code_get(tensor->quantized.code)->bits < 8)
+    for (int i = 0; i < graph->node_count; i++) {
+        const mgl_node *node = &graph->nodes[i];
+        if (node->kind != MGL_NODE_LINEAR)
+            continue;
+        const mgl_tensor *weights = &graph->tensors[node->tensor];
+        if (mgl_tensor_is_quantized(weights) &&
+            mgl_weight_code_get(weights->quantized.code)->bits < 8)
             return true;
     }
     return false;
@@ -596,7 +600,7 @@ mgl_status mgl_schedule_choose(const mgl_graph *graph, const mgl_target *target,
         mgl_queues_place_unsplit(&graph->geometry, target, out);
     mgl_queues_spare(graph, target, options, config, out);
     status = choose_second(target, options->dtype, config, out, err);
-    if (out->warpgroups == 0 && has_faster_teams(graph, out->second_rows))
+    if (out->warpgroups == 0 && are_warp_teams_faster(graph, out->second_rows))
         out->warpgroups = MGL_WARPGROUPS_NO;
     return status;
 }

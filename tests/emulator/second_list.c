@@ -200,7 +200,7 @@ static void logits_of_scaled_warpgroups(void)
         {&even_model, 16, 19, 4, 3, {MGL_CODE_INT4, MGL_F16, 128, 1, true}},
         {&even_model, 128, 88, 8, 16, {MGL_CODE_INT8, MGL_F32, 0, 1, false}},
         {&even_model, 40, 45, 8, 40, {MGL_CODE_E4M3, MGL_F32, 128, 128, false}},
-        {&even_model, 64, 45, 8, 3, {MGL_CODE_UINT4, MGL_BF16, 32, 1, false}},
+        {&even_model, 128, 80, 8, 3, {MGL_CODE_UINT4, MGL_BF16, 32, 1, false}},
         {&even_model, 20, 31, 8, 40, {MGL_CODE_INT8, MGL_F32, 16, 1, true}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_scaled(&cases[i], (int)i, MGL_WARPGROUPS_YES);

@@ -204,7 +204,7 @@ static mgl_status lower(const struct kernel *k, mgl_program **out, mgl_error *er
     knobs.merge = k->merge;
     knobs.second_rows = k->second_rows;
     knobs.gamma_scaled = k->gamma_scaled == BY_WARPGROUPS ? MGL_GAMMA_YES : k->gamma_scaled;
-    knobs.warpgroups = k->gamma_scaled == BY_WARPGROUPS ? MGL_WARPGROUPS_YES : 0;
+    knobs.warpgroups = k->gamma_scaled == BY_WARPGROUPS ? MGL_WARPGROUPS_YES : MGL_WARPGROUPS_NO;
     knobs.rows = k->second_rows > 0 ? 1 : 0;
     mgl_status status = mgl_synthetic_find_shape(k->shape, &config, err);
     if (!status)

@@ -47,7 +47,7 @@ typedef float mgl_products_dot_fn(const float *a, const float *b, int64_t n);
 typedef void mgl_add_scaled_fn(float *to, float scale, const float *v, int64_t n);
 
 typedef struct mgl_products {
-    const char *name; /* "avx512", "avx2", "neon", "plain" */
+    const char *name; /* "avx512vbmi", "avx512", "avx2", "neon", "plain" */
     mgl_multiply_fn *multiply;
     mgl_products_dot_fn *dot;
     mgl_add_scaled_fn *add_scaled;

@@ -122,9 +122,9 @@ static inline vector load_int8(const char *row, int step)
     return _mm512_castsi512_ps(
         _mm512_mask_permutexvar_epi8(base, 0x1111111111111111, order, _mm512_loadu_si512(row)));
 #else
-    const double *quarter = (const double *)(const void *)(row + step % 2 * 32 + step / 2 * 8);
-    const __m128d codes = _mm_loadh_pd(_mm_load_sd(quarter), quarter + 2);
-    return plus_base(_mm512_cvtepu8_epi32(_mm_castpd_si128(codes)));
+    const __m128i *quarter = (const __m128i *)(const void *)(row + step % 2 * 32 + step / 2 * 8);
+    return plus_base(_mm512_cvtepu8_epi32(
+        _mm_unpacklo_epi64(_mm_loadl_epi64(quarter), _mm_loadl_epi64(quarter + 1))));
 #endif
 }
 

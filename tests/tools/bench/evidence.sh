@@ -12,7 +12,7 @@
 #  KIND    of the device, in the names of the results (h200)
 #  MODELS  where models are written, and kept for the next call (/tmp/megalith-evidence)
 #  CONFIG  a ScheduleConfig for all of them
-#  SAMPLES of each bench row and of trace-overhead (21)
+#  SAMPLES of each bench row and of trace-overhead (21), and of prompts of quantized models (5)
 #  STORES  folder of the campaigns of `search` and `shapes` (FOLDER): existing stores continue
 #  BOX     seconds for `shapes` (540); ONLY: a subset of its campaigns
 #  MINUTES for a seed of `search` (10), SEEDS: their number (3), FIRST: the first seed (1), SEARCH:

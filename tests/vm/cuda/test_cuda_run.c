@@ -66,7 +66,8 @@ static const struct shape {
       .unsplit = 50,
       .warps = 1,
       .page_bytes = 8192}},
-    /* a second list: by warpgroups, with scaled weights too, and scaled weights by warp teams */
+    /* a second list: by warpgroups, with scaled weights too; then scaled weights by warp teams, the
+     * last ones by default */
     {&grouped_heads,
      {.dtype = MGL_BF16,
       .queues = 40,
@@ -89,13 +90,27 @@ static const struct shape {
       .scaled = {MGL_CODE_INT8, MGL_F32, MGL_GROUP_ALL, 1, false}}},
     {&grouped_heads,
      {.dtype = MGL_BF16,
+      .queues = 8,
+      .rows = 1,
+      .second_rows = 128,
+      .warpgroups = MGL_WARPGROUPS_YES,
+      .scaled = {MGL_CODE_INT4, MGL_F16, 128, 1, false}}},
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
       .queues = 4,
       .rows = 1,
       .second_rows = 40,
+      .warpgroups = MGL_WARPGROUPS_NO,
       .scaled = {MGL_CODE_E4M3, MGL_F32, 128, 128, false}}},
+    {&grouped_heads,
+     {.dtype = MGL_BF16,
+      .queues = 40,
+      .rows = 1,
+      .second_rows = 64,
+      .scaled = {MGL_CODE_INT4, MGL_F16, 32, 1, false}}},
 };
 
-enum { SHAPES = (int)(sizeof shapes / sizeof *shapes), SECOND_SHAPES = 4 /* the last ones */ };
+enum { SHAPES = (int)(sizeof shapes / sizeof *shapes), SECOND_SHAPES = 6 /* the last ones */ };
 enum { NEW = 24, TIMES = 30 };
 
 /* Whether the device has the instructions of a shape. */

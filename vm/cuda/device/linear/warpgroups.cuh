@@ -17,7 +17,7 @@
  * Scaled weights: the 16 bytes of a lane hold one quarter of each part. The lane dequantizes its
  * codes (panel_weights.cuh). Then the four lanes of a row transpose their words (quads_transposed):
  * each lane gets its word of each quarter. A warp does this after the products of the previous
- * unit, while another warpgroup multiplies.
+ * unit. Another warpgroup, if there is one, can multiply meanwhile.
  *
  * An instruction always multiplies its full number of rows. Products of rows past the end of the
  * task, or of warps past the last row group of the panel, use arbitrary data. Their sums are
@@ -283,15 +283,16 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
 }
 
 /* Multiplies all k blocks of a panel, in units. A panel, a piece and an activation tile consist of
- * whole units; the last two are powers of 2. While its products are in flight, a warp loads the
- * weights of the next unit, unless it converts them, and polls the barriers that it will wait for
- * next. A warp without row groups multiplies the last row group of the panel, because all warps of
- * a warpgroup must execute the instruction. Its sums are discarded.
+ * whole units; the last two are powers of 2. Behind its products, a warp loads the weights of the
+ * next unit and polls the barriers that it will wait for next: while the products are in flight, or
+ * after them if it converts the weights. A warp without row groups multiplies the last row group of
+ * the panel, because all warps of a warpgroup must execute the instruction. Its sums are discarded.
  *
  * Products in flight still read the weights from their registers (PTX ISA, wgmma.wait_group), but
  * ptxas of CUDA 13.0 considers these registers free. If weights were converted at that time, ptxas
- * would put intermediate values there, and the sums would be wrong. After a change of this loop or
- * of the compiler, tests/tools/product_registers.py checks the machine code.
+ * would put intermediate values there, and the sums would be wrong. Loads of unscaled weights were
+ * found to use other registers. After a change of this loop or of the compiler, check the machine
+ * code with tests/tools/product_registers.py.
  *
  * All lanes of a warp must execute a wgmma together. Otherwise it never ends, and no watchdog
  * detects that. A lane that has waited or arrived alone may be behind the others. The assembler
