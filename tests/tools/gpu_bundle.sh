@@ -60,7 +60,7 @@ cat >"$folder/run-all.sh" <<'RUN'
 #
 # Each test is bound to one processor: otherwise the CPU threads of parallel tests delay each other.
 # test_kernel_gpu runs alone, because it times pairs of launches. MGL_TEST_TIMEOUT: time limit of a
-# test in seconds (240). Needs xargs of GNU findutils and taskset of util-linux.
+# test in seconds (400). Needs xargs of GNU findutils and taskset of util-linux.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
 export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no MGL_TEST_TRICKS="$here/tricks"
@@ -89,14 +89,16 @@ run() {
         log="$LOGS/$1${2:+-${2%/*}}" start=$(date +%s) bound=
         [ -z "$2" ] || export MGL_TEST_PART="$2"
         [ "$BOUND" -eq 0 ] || bound="taskset -c $(echo "$PROCESSORS" | sed -n "$((SLOT + 1))p")"
-        timeout "${MGL_TEST_TIMEOUT:-240}" $bound "$BIN/$1" cuda >"$log.txt" 2>&1
+        timeout "${MGL_TEST_TIMEOUT:-400}" $bound "$BIN/$1" cuda >"$log.txt" 2>&1
         code=$?
         echo "$(basename "$log") exit $code after $(($(date +%s) - start)) s" >>"$LOGS/codes.txt"' run
 }
 PROCESSORS=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' |
     while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)
 export PROCESSORS
-[ $# -gt 0 ] || set -- $(cd "$BIN" && ls -d test_*)
+# the longest tests first
+[ $# -gt 0 ] || set -- $(cd "$BIN" && printf '%s\n' test_runner_gpu test_bench_run test_cuda_run test_paired_bench_gpu test_* |
+    awk '!seen[$0]++' | while read -r test; do [ ! -x "$test" ] || echo "$test"; done)
 for test; do
     [ "$test" = test_kernel_gpu ] || parts "$test"
 done | run "$(echo "$PROCESSORS" | wc -l)"
