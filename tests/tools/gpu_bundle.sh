@@ -60,14 +60,22 @@ cat >"$folder/run-all.sh" <<'RUN'
 #
 # Each test is bound to one processor: otherwise the CPU threads of parallel tests delay each other.
 # test_kernel_gpu runs alone, because it times pairs of launches. MGL_TEST_TIMEOUT: time limit of a
-# test in seconds (400). Needs xargs of GNU findutils and taskset of util-linux.
+# test in seconds (400). MEGALITH_CACHE: folder of compiled kernels, which the tests share (a
+# temporary folder, which is removed). Needs xargs of GNU findutils and taskset of util-linux.
 here=$(cd "$(dirname "$0")" && pwd)
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MGL_TEST_MODELS="$here/models"
 export MGL_TEST_TOOLS="$here/bin" MGL_TEST_SHAPES="$here" CK_FORK=no MGL_TEST_TRICKS="$here/tricks"
 export BIN="$here/bin" LOGS="${1:-}"
+made=
+trap 'rm -rf $made' EXIT
 if [ -z "$LOGS" ]; then
     LOGS=$(mktemp -d)
-    trap 'rm -rf "$LOGS"' EXIT
+    made=$LOGS
+fi
+if [ -z "${MEGALITH_CACHE:-}" ]; then
+    MEGALITH_CACHE=$(mktemp -d)
+    made="$made $MEGALITH_CACHE"
+    export MEGALITH_CACHE
 fi
 [ $# -eq 0 ] || shift
 mkdir -p "$LOGS" && : >"$LOGS/codes.txt" && : >"$LOGS/tests.txt" || exit 1
