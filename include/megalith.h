@@ -313,8 +313,7 @@ typedef struct mgl_model_facts {
     uint64_t weight_bytes; /* on the device; on a CPU: of the program */
     /* CPU only; NULL and 0 on a GPU. */
     const char *instructions; /* instruction set of products: "avx512vbmi", "avx512", "avx2", "neon"
-                                 or "plain" C. The bits of results may differ between "plain" and
-                                 the others */
+                                 or "plain" C, which alone may give other bits of results */
     int32_t threads;          /* compute threads */
     uint64_t memory_bytes;    /* process memory for weights, without mapped weights */
     uint64_t cache_bytes;     /* for keys and values, allocated as they are written */

@@ -15,8 +15,8 @@ import sys
 
 # Instructions whose first operand is not a destination register.
 NO_DESTINATION = {
-    "ATOMS", "BAR", "BRA", "BRX", "BSSY", "BSYNC", "EXIT", "HGMMA", "MEMBAR", "NANOSLEEP", "NOP", "RED", "REDG", "RET",
-    "ST", "STG", "STL", "STS", "SYNCS", "UBLKCP", "UTMALDG", "WARPGROUP", "WARPSYNC", "YIELD",
+    "BAR", "BRA", "BRX", "BSSY", "BSYNC", "EXIT", "HGMMA", "MEMBAR", "NANOSLEEP", "NOP", "RED", "REDG", "RET", "ST",
+    "STG", "STL", "STS", "UBLKCP", "UTMALDG", "WARPGROUP", "WARPSYNC", "YIELD",
 }
 PRODUCT = re.compile(r"HGMMA\S* R\d+, R(\d+), gdesc")
 LABEL = re.compile(r"\s*(\.L\w+):")
@@ -40,6 +40,13 @@ def read(lines):
     return instructions, labels
 
 
+def width(name):
+    """The number of registers of a destination."""
+    if ".128" in name or name.startswith(("HMMA", "IMMA", "LDSM")):
+        return 4
+    return 2 if ".64" in name or ".WIDE" in name or name == "CS2R" else 1
+
+
 def written(text):
     """The numbers of the registers that an instruction writes."""
     name, _, operands = PREDICATE.sub("", text).partition(" ")
@@ -49,8 +56,7 @@ def written(text):
         register = re.fullmatch(r"\s*R(\d+)(\.64)?\s*", operand)
         if register:
             first = int(register.group(1))
-            wide = 4 if ".128" in name or name.startswith("LDSM") else 2 if ".64" in name or ".WIDE" in name else 1
-            return set(range(first, first + wide))
+            return set(range(first, first + width(name)))
         if not re.fullmatch(r"\s*!?U?P[\dT]\s*", operand):
             break
     return set()

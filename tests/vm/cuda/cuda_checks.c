@@ -126,7 +126,7 @@ void check_prompts(const mgl_geometry *geometry, const device_options *options, 
         fill_prompt(prompt, sizes[i], vocab, seed + (int)i);
         double apart = logits_apart(&p, prompt, sizes[i]);
         printf("prompt of %d tokens: logits differ by %.1e\n", sizes[i], apart);
-        ck_assert_double_le(apart, 1.5 * tolerance_of(options)); /* several prompts */
+        ck_assert_double_le(apart, 1.5 * tolerance_of(options)); /* largest of several */
         ok(mgl_vm_get_logits(p.gpu, first, &err), err);
         for (int n = 1; n < times; n++) {
             device_greedy(p.gpu, prompt, sizes[i], &token, 1);

@@ -66,8 +66,8 @@ static const struct shape {
       .unsplit = 50,
       .warps = 1,
       .page_bytes = 8192}},
-    /* a second list: by warpgroups, with scaled weights too; then scaled weights by warp teams, the
-     * last ones by default */
+    /* a second list: by warpgroups, without scaled weights and with them; then scaled weights by
+     * warp teams, in the last shape by default */
     {&grouped_heads,
      {.dtype = MGL_BF16,
       .queues = 40,
@@ -135,6 +135,7 @@ END_TEST
 START_TEST(prompts_are_repeatable)
 {
     const struct shape *shape = &shapes[SHAPES - SECOND_SHAPES + _i];
+    ck_assert_int_gt(shape->options.second_rows, 0);
     if (is_possible(shape))
         check_prompts(shape->geometry, &shape->options, _i, TIMES);
 }

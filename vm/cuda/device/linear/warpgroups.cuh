@@ -283,10 +283,11 @@ static __device__ __forceinline__ void free_ready_act_tile(const act_tile_wait &
 }
 
 /* Multiplies all k blocks of a panel, in units. A panel, a piece and an activation tile consist of
- * whole units; the last two are powers of 2. Behind its products, a warp loads the weights of the
- * next unit and polls the barriers that it will wait for next: while the products are in flight, or
- * after them if it converts the weights. A warp without row groups multiplies the last row group of
- * the panel, because all warps of a warpgroup must execute the instruction. Its sums are discarded.
+ * whole units; the last two are powers of 2. After it issues products, a warp loads the weights of
+ * the next unit and polls the barriers that it will wait for next: while the products are in
+ * flight, or after them if it converts the weights. A warp without row groups multiplies the last
+ * row group of the panel, because all warps of a warpgroup must execute the instruction. Its sums
+ * are discarded.
  *
  * Products in flight still read the weights from their registers (PTX ISA, wgmma.wait_group), but
  * ptxas of CUDA 13.0 considers these registers free. If weights were converted at that time, ptxas
