@@ -55,19 +55,29 @@ for flags in '--bits 4' '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --grou
     cmp "$scratch/1.mls.json" "$scratch/small.mls.json" || fail "$flags: a small ring gives other bits"
     rm -rf "$scratch/q"
 done
+# compare WHAT FLAGS TARGET: quantizes the model with FLAGS. The results of skinny and general must be equal.
+compare() {
+    # shellcheck disable=SC2086
+    "$megalith" quantize "$scratch/model" $2 --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
+    "$megalith" lower "$scratch/q" --target "$3" --dtype bf16 --rows 1 --capacity 64 --config "$scratch/config.json" \
+        -o "$scratch/skinny.mls" 2>"$scratch/err" || fail "not lowered"
+    grep -q 'linear_add\.skinny' "$scratch/skinny.mls" || fail "$1: nothing is skinny"
+    sed -E 's/(norm_linear|linear_add|norm_swiglu)\.skinny/\1/' "$scratch/skinny.mls" >"$scratch/general.mls"
+    score "$scratch/skinny.mls"
+    score "$scratch/general.mls"
+    cmp "$scratch/skinny.mls.json" "$scratch/general.mls.json" || fail "$1: skinny and general differ"
+    rm -rf "$scratch/q"
+}
 # The run of each warp of down_proj has 2432 columns. Their digits do not fit in registers, so down_proj
 # multiplies f16 numbers.
 "$write" "$scratch/model" --hidden 64 --heads 1 --kv-heads 1 --head-dim 64 --ffn 4864 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
-"$megalith" quantize "$scratch/model" --bits 4 --group 64 --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
-"$megalith" lower "$scratch/q" --target sm_90a:2 --dtype bf16 --rows 1 --capacity 64 --config "$scratch/config.json" \
-    -o "$scratch/long.mls" 2>"$scratch/err" || fail "not lowered"
-grep -q 'linear_add\.skinny' "$scratch/long.mls" || fail "a long run: nothing is skinny"
-sed -E 's/(norm_linear|linear_add|norm_swiglu)\.skinny/\1/' "$scratch/long.mls" >"$scratch/general.mls"
-score "$scratch/long.mls"
-score "$scratch/general.mls"
-cmp "$scratch/long.mls.json" "$scratch/general.mls.json" || fail "a long run: skinny and general differ"
-rm -rf "$scratch/q"
+compare 'a long run' '--bits 4 --group 64' sm_90a:2
+# Four row groups of hidden values fit in half of this ring, but not in a third: two turns of two row groups.
+"$write" "$scratch/model" --hidden 1024 --heads 4 --kv-heads 2 --head-dim 64 --ffn 1280 --vocab 75 --layers 1 \
+    --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
+echo '{"schema":"megalith.config/1","warps":2,"page_bytes":2048,"ring_pages":24}' >"$scratch/config.json"
+compare 'two turns' '--bits 4' sm_90a:3
 # Rows of hidden and of ffn values have different numbers of columns, in equally many blocks. All exchanged
 # values are f32, so both kinds of rows have two parts.
 "$write" "$scratch/model" --hidden 224 --heads 2 --kv-heads 1 --head-dim 64 --ffn 256 --vocab 75 --layers 1 \

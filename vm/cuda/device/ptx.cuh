@@ -36,6 +36,15 @@ typedef unsigned long long u64;
 #endif
 enum { CONVERTS_E4M3 = MGL_CONVERTS_E4M3 };
 
+/* Returns `value`, from a register that the compiler knows nothing about. The compiler then keeps
+ * the value instead of computing it again for each use, and keeps no other registers for values
+ * that follow from it. */
+static __device__ __forceinline__ u32 kept(u32 value)
+{
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 /* delay.cuh: random delays in accesses that other warps see, for tests. */
 static __device__ void delay();
 

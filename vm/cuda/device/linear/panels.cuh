@@ -172,13 +172,6 @@ static __device__ __forceinline__ int same_in_all(int value)
     return MGL_WARPGROUPS ? __shfl_sync(0xFFFFFFFFu, value, 0) : value;
 }
 
-/* Makes the compiler keep a value in a register instead of computing it again for each use. */
-static __device__ __forceinline__ u32 kept(u32 value)
-{
-    asm volatile("" : "+r"(value));
-    return value;
-}
-
 /* Whether the phases that the lanes of a warp wait for are complete. Lanes with `mine` false wait
  * for none. All lanes get the same answer, so the compiler knows that they do not diverge. */
 static __device__ __forceinline__ bool has_passed(u32 barrier, u32 parity, bool mine = true)

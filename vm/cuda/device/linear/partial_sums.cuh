@@ -45,6 +45,12 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
     m.psums++;
 }
 
+/* Whether the current partial-sum buffer is empty. Polled before sums are ready. */
+static __device__ __forceinline__ bool has_room(const machine &m)
+{
+    return barrier_tested(&own().psum_empty[m.psums % PSUM_COUNT], (m.psums / PSUM_COUNT + 1) & 1);
+}
+
 #if MGL_SCALED
 static __device__ int row_group_blocks(const machine &m, const mgl_device_segment &seg);
 #else

@@ -16,10 +16,10 @@
 template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     enum {
         MOST_HELD = MGL_RUN_REGISTERS, /* registers of a lane for the activations of a run */
-        MOST_REGISTERS = 104,          /* registers of a lane for activations, blocks and scales */
+        MOST_REGISTERS = 112,          /* registers of a lane for activations, blocks and scales */
         /* The same if a warp processes several row groups at once. The registers for operands count
          * twice (blocks_of_each). With a larger limit, the compiler spills registers. */
-        MOST_ROW_GROUP_REGISTERS = 96,
+        MOST_ROW_GROUP_REGISTERS = 116,
         MOST_LOADED = 16,   /* blocks that a warp loads at once */
         MOST_ROW_GROUPS = 4 /* row groups that a warp processes at once */
     };
@@ -29,6 +29,8 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr mgl_tape_order P = mgl_tape_order_of(KB, MGL_WARPS);
     /* all warps with blocks have the same number of blocks */
     static constexpr bool FULL = P.of_last == RUN;
+    /* no block has columns past the row's end */
+    static constexpr bool UNPADDED = KB * F::BLOCK == COLUMNS;
     /* groups of a row with scales on the tape, and the blocks of these scales */
     static constexpr int ROW_SCALES = F::groups(COLUMNS), SCALE_BLOCKS = F::scale_blocks(COLUMNS);
     static constexpr int ROW_GROUP_BLOCKS = SCALE_BLOCKS + KB;
@@ -37,6 +39,8 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr int GROUP =
         F::ON_TAPE && F::GROUP_UNITS > 0 && F::GROUP_UNITS < UNITS ? F::GROUP_UNITS : UNITS;
     static constexpr int GROUPS = (UNITS + GROUP - 1) / GROUP;
+    /* Whether all groups of all runs exist. Else the last run has groups past the row's end. */
+    static constexpr bool ALL_SCALES = F::group_of((P.warps - 1) * UNITS) + GROUPS <= ROW_SCALES;
     /* Whether a group consists of whole runs, or a run of whole groups (schedule/variants.def). */
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
                                     F::group_of(UNITS) * GROUP == UNITS ||
@@ -62,9 +66,7 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr int AT_ONCE = ROOM < 2 ? 2 : ROOM < MOST_LOADED ? ROOM : MOST_LOADED;
     /* a run is divided into steps of about equal size, each at most half a ring */
     static constexpr int HALF_RING = RING_BLOCKS / 2, IN_HALF = HALF_RING / MGL_WARPS;
-    /* with more blocks of 4-bit codes in a step, the compiler spills registers */
-    static constexpr int IN_STEP = WHOLE && F::FOUR_BITS && AT_ONCE > 4 ? 4 : AT_ONCE;
-    static constexpr int MOST = IN_HALF < IN_STEP ? IN_HALF : IN_STEP;
+    static constexpr int MOST = IN_HALF < AT_ONCE ? IN_HALF : AT_ONCE;
     static constexpr int STEPS = MOST < 1 ? RUN : (RUN + MOST - 1) / MOST;
     static constexpr int EACH = (RUN + STEPS - 1) / STEPS;
 
@@ -86,6 +88,8 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
                ROW_GROUP_BLOCKS * count <= RING_BLOCKS / (count > 2 ? 3 : 2);
     }
     static constexpr int ROW_GROUPS = fit(MOST_ROW_GROUPS) ? MOST_ROW_GROUPS : fit(2) ? 2 : 1;
+    /* Turns of ROW_GROUPS row groups that share a wait for pages and a partial-sum buffer. */
+    static constexpr int TURNS = ROW_GROUPS == 2 && ROW_GROUP_BLOCKS * 4 <= RING_BLOCKS / 2 ? 2 : 1;
     static constexpr int STEPS_OF_GROUPS =
         ROW_GROUPS == 1 ? 1 : (RUN + blocks_of_each(ROW_GROUPS) - 1) / blocks_of_each(ROW_GROUPS);
     static constexpr int EACH_OF_GROUPS = (RUN + STEPS_OF_GROUPS - 1) / STEPS_OF_GROUPS;
@@ -167,6 +171,8 @@ static __device__ __forceinline__ void load_held(const scaled_state &st, int blo
  * has 16-bit values (HALF), or 4 columns of f32. */
 template <class F, class W, bool HALF> struct scaled_run {
     enum { COLUMNS = HALF ? 8 : 4, WORDS = (W::PARTS * (MGL_PART_COLUMNS / COLUMNS) + 31) / 32 };
+    /* all lanes have WORDS words in all runs */
+    static constexpr bool EVEN = W::FULL && W::PARTS * (MGL_PART_COLUMNS / COLUMNS) % 32 == 0;
     float v[WORDS][COLUMNS];
 
     /* The number of this lane's first word in the row. */
@@ -239,7 +245,7 @@ read_scaled_run(machine &m, const input &in, float *squares, const MEANWHILE &me
     float4 g[NORM ? row::WORDS * FOURS : 1];
 #pragma unroll
     for (int j = 0; j < row::WORDS; j++) {
-        const bool real = first + 32 * j < end;
+        const bool real = (row::EVEN && W::UNPADDED) || first + 32 * j < end;
 #pragma unroll
         for (int i = 0; NORM && i < FOURS; i++) {
             g[NORM ? j * FOURS + i : 0] = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
@@ -384,7 +390,7 @@ static __device__ __forceinline__ float store_digits(const machine &m, const inp
         if constexpr (HALF) {
             const chunk c = digits_chunk<F::FOUR_BITS>(run.v[j], factor);
             uint4 *to = (uint4 *)(activation_buffer() + number * 16);
-            if (number < end) {
+            if (row::EVEN || number < end) {
                 to[0] = c.high;
                 *(uint4 *)((u8 *)to + in.row_bytes) = c.low;
             }
@@ -395,49 +401,55 @@ static __device__ __forceinline__ float store_digits(const machine &m, const inp
             u8 *to = activation_buffer() + number / 2 * 16 + (number & 1) * 4;
 #pragma unroll
             for (int d = 0; d < DIGITS; d++)
-                if (number < end)
+                if (row::EVEN || number < end)
                     *(u32 *)(to + (d < 2 ? in.row_bytes : 0) + (d & 1 ? 0 : 8)) = words[d];
         }
     }
     return reducing(most, TOP);
 }
 
-/* Converts a run of 16-bit values without a norm to digits, and loads this lane's operands into
- * `held`. The activation buffer may have room for only half of the digits, because its size is
- * chosen for 16-bit values. Therefore digits 3 and 2 are stored and loaded first. Then digits 1 and
- * 0 replace them. Returns the reciprocal of the run's power of two. */
+/* Puts the words of this lane's digit of chunk `n` of its columns (operands_of) in its operands.
+ * The lane's chunks are those of every second part. */
 template <class F, class W>
-static __device__ __forceinline__ float hold_digits(const machine &m, const input &in,
-                                                    const scaled_run<F, W, true> &run,
-                                                    scaled_state &st, int blocks, uint2 *held)
+static __device__ __forceinline__ void hold_words(int lane, int n, const u32 *words, uint2 *held)
+{
+    if constexpr (W::WHOLE && F::FOUR_BITS) {
+        uint2 *to = held + n / 2 * 2;
+        (n % 2 ? to[0].y : to[0].x) = words[1];
+        (n % 2 ? to[1].y : to[1].x) = words[0];
+    } else if constexpr (W::WHOLE) {
+        /* the lane's columns of B need one word of both parts of a block */
+        const bool second = digit_column_of(lane).second;
+        const u32 mine = second ? words[1] : words[0];
+        const u32 other = __shfl_xor_sync(0xFFFFFFFFu, second ? words[0] : words[1], 4);
+        held[n] = make_uint2(second ? other : mine, second ? mine : other);
+    } else {
+        held[n] = make_uint2(words[0], words[1]);
+    }
+}
+
+/* Converts a run of 16-bit values without a norm to digits: this lane's operands, in `held`. The
+ * lanes exchange the digits without the activation buffer, which may have no room for all digits.
+ * Returns the reciprocal of the run's power of two. */
+template <class F, class W>
+static __device__ __forceinline__ float hold_digits(const machine &m,
+                                                    const scaled_run<F, W, true> &run, uint2 *held)
 {
     static_assert(W::HOLD, "registers hold the digits");
-    typedef scaled_run<F, W, true> row;
-    const int first = row::first(m), end = row::end(m);
     constexpr int TOP = digits_top(F::FOUR_BITS);
     const u32 most = largest_of(run);
     const float factor = enlarging(most, TOP);
-    const bool high = digit_column_of(m.lane).digit >= 2;
-    uint4 *to = (uint4 *)activation_buffer();
-    uint4 low[row::WORDS];
-    st.x -= high ? 0 : in.row_bytes / 4;
 #pragma unroll
-    for (int j = 0; j < row::WORDS; j++) {
-        const chunk c = digits_chunk<F::FOUR_BITS>(run.v[j], factor);
-        low[j] = c.low;
-        if (first + 32 * j < end)
-            to[first + 32 * j] = c.high;
+    for (int j = 0; j < scaled_run<F, W, true>::WORDS; j++) {
+        u32 t[CHUNK_COLUMNS], words[4][2];
+        digits_of<F::FOUR_BITS>(run.v[j], factor, t);
+        digits_of<F::FOUR_BITS>(run.v[j] + 4, factor, t + 4);
+        exchange_digits<F::FOUR_BITS>(m.lane, t, words);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (4 * j + i < W::PARTS / 2)
+                hold_words<F, W>(m.lane, 4 * j + i, words[i], held);
     }
-    __syncwarp();
-    load_held<F, W>(st, blocks, held);
-    __syncwarp();
-#pragma unroll
-    for (int j = 0; j < row::WORDS; j++)
-        if (first + 32 * j < end)
-            to[first + 32 * j] = low[j];
-    __syncwarp();
-    if (!high)
-        load_held<F, W>(st, blocks, held);
     return reducing(most, TOP);
 }
 
@@ -469,7 +481,7 @@ static __device__ __forceinline__ float store_run(const machine &m, const input 
                             pack_pair(DTYPE_F16, v[2] - rest[2], v[3] - rest[3])};
         /* in a chunk, the even pairs come first, then the odd pairs */
         u32 *to = (u32 *)activation_buffer() + number / 2 * 4 + (number & 1);
-        if (first + 32 * i < end) {
+        if (row::EVEN || first + 32 * i < end) {
             to[0] = high[0];
             to[2] = high[1];
             to = (u32 *)((u8 *)to + in.row_bytes);

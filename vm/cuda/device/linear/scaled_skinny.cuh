@@ -29,7 +29,7 @@ static __device__ __forceinline__ void load_codes(const machine &m, const scaled
     constexpr int START = mgl_tape_place(W::P, 0, FROM);
     const u32 first =
         within_ring(st.at + (W::SCALE_BLOCKS + START) % RING_BLOCKS * MGL_BLOCK_BYTES) +
-        m.warp * MGL_BLOCK_BYTES + m.lane * 16;
+        kept(m.warp * MGL_BLOCK_BYTES + m.lane * 16);
 #pragma unroll
     for (int u = 0; u < G; u++) {
         const u32 at = first + min(u, last) * W::ROW_GROUP_BLOCKS * MGL_BLOCK_BYTES;
@@ -49,13 +49,15 @@ template <class F, class W, int N>
 static __device__ __forceinline__ void load_scales(const machine &m, const scaled_state &st, int u,
                                                    int from, group_scale *to)
 {
-    const int first = F::group_of(m.warp * W::UNITS);
+    const int first = (int)kept(F::group_of(m.warp * W::UNITS));
     const u32 at = st.at + u * (W::ROW_GROUP_BLOCKS * MGL_BLOCK_BYTES);
 #pragma unroll
-    for (int i = 0; i < N; i++)
-        to[i] =
-            read_scale_at<F>([&](int offset) { return ring_memory() + within_ring(at + offset); },
-                             W::ROW_SCALES, min(first + from + i, W::ROW_SCALES - 1), m.lane >> 2);
+    for (int i = 0; i < N; i++) {
+        const int group = first + from + i;
+        to[i] = read_scale_at<F>(
+            [&](int offset) { return ring_memory() + within_ring(at + offset); }, W::ROW_SCALES,
+            W::ALL_SCALES ? group : min(group, W::ROW_SCALES - 1), m.lane >> 2);
+    }
 }
 
 /* Operand i of the run: from registers (`held`), or from the activation buffer. */
@@ -223,12 +225,12 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const run_ones<
 }
 
 /* Adds the blocks of the first `count` of G row groups in steps. Their pages have landed. The last
- * step advances past the row groups and frees their pages. */
+ * step advances past the row groups and, if `free`, frees their pages. */
 template <class F, class W, int G, int STEP = 0>
 static __device__ __forceinline__ void
 add_steps_of_groups(machine &m, scaled_state &st, const uint2 *held, const run_ones<W> &ones,
-                    int blocks, int count, group_scale (*of)[W::GROUPS], group_state<W, G> &s,
-                    float *total)
+                    int blocks, int count, bool free, group_scale (*of)[W::GROUPS],
+                    group_state<W, G> &s, float *total)
 {
     constexpr int FROM = STEP * W::EACH_OF_GROUPS;
     constexpr int N = W::RUN - FROM < W::EACH_OF_GROUPS ? W::RUN - FROM : W::EACH_OF_GROUPS;
@@ -243,20 +245,39 @@ add_steps_of_groups(machine &m, scaled_state &st, const uint2 *held, const run_o
             load_scales<F, W, G1 - G0>(m, st, min(u, count - 1), G0, of[u] + G0);
     if constexpr (FROM + N == W::RUN) {
         advance(st, count * W::ROW_GROUP_BLOCKS);
-        ring_free(m, m.base + st.block / PAGE_BLOCKS);
+        if (free)
+            ring_free(m, m.base + st.block / PAGE_BLOCKS);
     }
     add_codes<F, W, G, FROM, N>(m, st, held, ones, blocks, w, of, s, total);
     if constexpr (FROM + N < W::RUN)
-        add_steps_of_groups<F, W, G, STEP + 1>(m, st, held, ones, blocks, count, of, s, total);
+        add_steps_of_groups<F, W, G, STEP + 1>(m, st, held, ones, blocks, count, free, of, s,
+                                               total);
+}
+
+/* Adds the blocks of the first `count` of G row groups, W::ROW_GROUPS at once. Their pages have
+ * landed, and are freed. */
+template <class F, class W, int G>
+static __device__ __forceinline__ void add_turns(machine &m, scaled_state &st, const uint2 *held,
+                                                 const run_ones<W> &ones, int blocks, int count,
+                                                 float *total)
+{
+    constexpr int N = W::ROW_GROUPS;
+    group_scale of[N][W::GROUPS];
+    group_state<W, N> s = {};
+    add_steps_of_groups<F, W, N>(m, st, held, ones, blocks, min(count, N), G == N || count <= N, of,
+                                 s, total);
+    if constexpr (G > N)
+        if (count > N)
+            add_turns<F, W, G - N>(m, st, held, ones, blocks, count - N, total + N);
 }
 
 /* Writes the sums of the first `count` of G row groups to the current partial-sum buffer, like
- * write_sums (skinny.cuh). */
+ * write_sums (skinny.cuh). `room`: the buffer is known to be empty. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st, float *total,
-                                                    int count, int each, bool last)
+                                                    int count, int each, bool last, bool room)
 {
-    const u32 psum = m.psums % PSUM_COUNT, use = m.psums / PSUM_COUNT;
+    const u32 psum = m.psums % PSUM_COUNT;
     constexpr bool FOUR = W::DIGITS && G == 4; /* each lane gets the result of one row group */
     float *to = own().partial + psum * PSUM + (m.warp * each + st.stored) * MGL_ROW_GROUP;
     if constexpr (FOUR)
@@ -272,8 +293,8 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
         const float other = __shfl_xor_sync(0xFFFFFFFFu, total[u], 1);
         total[u] = st.low ? total[u] + other : total[u];
     }
-    while (use > 0 && !barrier_passed(&own().psum_empty[psum], (use - 1) & 1))
-        ; /* each wait of the epilogue has a deadline */
+    while (!room)
+        room = has_room(m); /* each wait of the epilogue has a deadline */
     if (FOUR) {
         if ((m.lane & 3) < count)
             to[(m.lane & 3) * MGL_ROW_GROUP + (m.lane >> 2)] = total[0];
@@ -299,20 +320,21 @@ static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &
                                                       const uint2 *held, const run_ones<W> &ones,
                                                       int blocks, int count, int each, bool last)
 {
-    group_scale of[G][W::GROUPS];
-    group_state<W, G> s = {};
     float total[G] = {};
+    bool room = has_room(m);
     if constexpr (G > 1) {
         const u32 end = st.block + count * W::ROW_GROUP_BLOCKS;
         ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
-        add_steps_of_groups<F, W, G>(m, st, held, ones, blocks, count, of, s, total);
+        add_turns<F, W, G>(m, st, held, ones, blocks, count, total);
     } else {
+        group_scale of[1][W::GROUPS];
+        group_state<W, 1> s = {};
         add_steps<F, W>(m, st, held, ones, blocks, of, s, total);
         st.block += W::ROW_GROUP_BLOCKS;
         st.at = within_ring(st.at + W::ROW_GROUP_BLOCKS % RING_BLOCKS * MGL_BLOCK_BYTES);
         ring_done(m, m.base + st.block / PAGE_BLOCKS);
     }
-    write_totals<F, W, G>(m, st, total, count, each, last);
+    write_totals<F, W, G>(m, st, total, count, each, last, room);
 }
 
 /* Runs the task in a warp without blocks. Its sums and its sum of squares are zero. */
@@ -337,17 +359,19 @@ static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const sc
     if (!F::HAS_OFFSET)
         return ones;
     if constexpr (W::WHOLE) {
-        int sums[W::GROUPS][4] = {};
+        enum { CHAINS = W::GROUPS < 4 ? 4 : 1 }; /* independent MMAs of a group */
+        int sums[W::GROUPS][CHAINS][4] = {};
 #pragma unroll
         for (int i = 0; i < W::OPERANDS; i++)
             if (W::FULL || i / F::MMAS < blocks)
                 multiply_integers(
-                    sums[i / F::MMAS * F::UNITS / W::GROUP],
+                    sums[i / F::MMAS * F::UNITS / W::GROUP][i % CHAINS],
                     F::block_integers(make_uint4(codes, codes, codes, codes), i % F::MMAS),
                     operand_of_run<F, W>(st, held, i));
 #pragma unroll
-        for (int group = 0; group < W::GROUPS; group++)
-            ones.bases[group] = sums[group][0] + sums[group][3];
+        for (int i = 0; i < W::GROUPS * CHAINS; i++)
+            ones.bases[i / CHAINS] +=
+                sums[i / CHAINS][i % CHAINS][0] + sums[i / CHAINS][i % CHAINS][3];
         return ones;
     }
 #pragma unroll
@@ -380,7 +404,7 @@ template <class F, int COLUMNS, int KIND>
 static __device__ __forceinline__ void consume_scaled(machine &m, const input &in)
 {
     typedef scaled_path<F, COLUMNS, F::INTEGERS && KIND != MGL_INPUT_HALF> W;
-    constexpr int G = W::ROW_GROUPS;
+    constexpr int G = W::ROW_GROUPS * W::TURNS;
     if (m.warp >= W::P.warps)
         return skip_scaled(m, in);
     const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
@@ -401,22 +425,24 @@ static __device__ __forceinline__ void consume_scaled(machine &m, const input &i
     constexpr bool NORM = COLUMNS == MGL_HIDDEN;
     if constexpr (KIND == MGL_INPUT_DIGITS) {
         st.reducing =
-            hold_digits(m, in, read_scaled_run<F, W, false, true>(m, in, &squares, meanwhile), st,
-                        blocks, held);
+            hold_digits(m, read_scaled_run<F, W, false, true>(m, in, &squares, meanwhile), held);
     } else {
+        const auto store = [&](const auto &run) {
+            if (NORM) /* the shuffles overlap the conversion */
+                squares = warp_sum(squares);
+            st.reducing = store_run(m, in, run);
+        };
         if (MERGES && COLUMNS == MGL_ATTENDED && in.merges)
-            st.reducing = store_run(m, in, merge_scaled_run<F, W>(m, in, meanwhile));
+            store(merge_scaled_run<F, W>(m, in, meanwhile));
         else if (in.x.dtype == DTYPE_F32)
-            st.reducing =
-                store_run(m, in, read_scaled_run<F, W, NORM, false>(m, in, &squares, meanwhile));
+            store(read_scaled_run<F, W, NORM, false>(m, in, &squares, meanwhile));
         else
-            st.reducing =
-                store_run(m, in, read_scaled_run<F, W, NORM, true>(m, in, &squares, meanwhile));
+            store(read_scaled_run<F, W, NORM, true>(m, in, &squares, meanwhile));
         __syncwarp();
         load_held<F, W>(st, blocks, held);
     }
-    if (in.g)
-        write_squares(m, 0, squares);
+    if (in.g && m.lane == 0)
+        own().sums[m.warp] = squares;
     if (in.early && m.lane == 0)
         barrier_arrive(&own().squares_full);
     input_is_there(m, m.base + in.end);

@@ -426,12 +426,6 @@ static __device__ __forceinline__ void add_blocks(const skinny_state &st, const 
                                           : st.x[(FROM + i) * 8]);
 }
 
-/* Whether the current partial-sum buffer is empty. Polled before sums are ready. */
-static __device__ __forceinline__ bool has_room(const machine &m)
-{
-    return barrier_tested(&own().psum_empty[m.psums % PSUM_COUNT], (m.psums / PSUM_COUNT + 1) & 1);
-}
-
 /* Multiplies the parts of a run one after the other, when each has landed. The pages of a part are
  * freed as soon as its blocks are in registers, except for a page on which the next part begins. */
 template <int KB, int PART = 0>
