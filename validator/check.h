@@ -21,6 +21,7 @@
  *     columns.c          the value in each column of a buffer
  *     meaning.c   MG7xx  the tasks compute the graph: with splits.c and gamma_scaled.c
  *     lists.c            the second list fits the first: MG130, MG208, MG504, MG605, MG709
+ *     pair.c             two programs agree on the memory that they share: MG140, MG606, MG712
  *
  * All passes check each list of a program; the check of the second list can read the check of the
  * first.
@@ -91,6 +92,7 @@ typedef struct mgl_check {
                                    NULL */
     const mgl_graph *graph;     /* NULL: meaning is not checked */
     bool strict_formats;        /* lossy formats are faults */
+    bool in_pair;               /* a program of a check of two (pair.c) */
     mgl_verdict *verdict;
     mgl_diagnostic *newest; /* receives the witnesses; NULL if the list was full */
     int found;              /* faults, including those that exceeded the list */
@@ -112,7 +114,8 @@ typedef struct mgl_check {
     mgl_flags flags;
     int *graph_tensor; /* (tensors) index in the graph, -1 for none */
 
-    mgl_cached *cached; /* (kv buffers, kv_heads) only for a program with two lists and a graph */
+    mgl_cached *cached; /* (kv buffers, kv_heads) only with a graph, for a program with
+                           two lists, or in a pair */
 } mgl_check;
 
 /* ---- reports (report.c) ---- */
@@ -166,6 +169,10 @@ void mgl_check_rows(mgl_check *check);   /* MG130: buffers with rows; after oper
 void mgl_check_shared(mgl_check *check); /* MG130: declarations; after form */
 void mgl_check_joined(mgl_check *check); /* MG130, MG208, MG504, MG605: after relations */
 void mgl_check_cached(mgl_check *check); /* MG709; after meaning */
+
+/* For a program that uses the memory of another one: MG140, MG606, MG712. Both are without faults.
+ */
+void mgl_check_pair(mgl_check *check, const mgl_check *owner);
 
 /* Whether sample, and no other task, signals the counter (deadlock.c). */
 bool mgl_check_is_edge(const mgl_check *check, int counter);

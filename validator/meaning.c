@@ -745,7 +745,7 @@ static void clear(mgl_meaning *m)
     mgl_free(m->id);
 }
 
-/* Keeps the content of the caches for the comparison of two lists. */
+/* Keeps the content of the caches for the comparison of two lists or two programs. */
 static void keep_cached(mgl_meaning *m)
 {
     const mgl_program *p = m->program;
@@ -784,7 +784,7 @@ void mgl_check_meaning(mgl_check *check)
         if (run ? !run(m) : !mgl_meaning_fail(m, 703, "the validator has no meaning for its op"))
             break;
     }
-    if (p->second || check->first)
+    if (p->second || check->first || check->in_pair)
         keep_cached(m);
     clear(m);
     mgl_free(m);

@@ -77,12 +77,28 @@ static void check_second(mgl_check *first)
     first->no_memory |= check.no_memory;
 }
 
+/* Ends a check that began at `start`, and releases it. */
+static mgl_status finish(mgl_check *check, double start, mgl_error *err)
+{
+    mgl_verdict *out = check->verdict;
+    check_clear(check);
+    out->accepted = mgl_check_clean(check);
+    MGL_ASSERT(check->no_memory || out->accepted == (out->count == 0));
+    out->ms = 1e3 * (mgl_clock_s() - start);
+    return check->no_memory ? mgl_fail_memory(err, 0) : MGL_OK;
+}
+
+static mgl_verdict verdict_of(const mgl_program *program)
+{
+    return (mgl_verdict){
+        .tasks = program->task_count, .counters = program->counter_count, .epochs_unrolled = 1};
+}
+
 static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
                              bool strict_formats, mgl_verdict *out, mgl_error *err)
 {
     double start = mgl_clock_s();
-    *out = (mgl_verdict){
-        .tasks = program->task_count, .counters = program->counter_count, .epochs_unrolled = 1};
+    *out = verdict_of(program);
     mgl_check check = {.program = program,
                        .graph = graph,
                        .strict_formats = strict_formats,
@@ -94,13 +110,7 @@ static mgl_status run_passes(const mgl_program *program, const mgl_graph *graph,
         out->counters = program->second->counter_count;
         check_second(&check);
     }
-    check_clear(&check);
-    out->accepted = mgl_check_clean(&check);
-    MGL_ASSERT(check.no_memory || out->accepted == (out->count == 0));
-    out->ms = 1e3 * (mgl_clock_s() - start);
-    if (check.no_memory)
-        return mgl_fail_memory(err, 0);
-    return MGL_OK;
+    return finish(&check, start, err);
 }
 
 mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *graph, mgl_verdict *out,
@@ -113,6 +123,25 @@ mgl_status mgl_validator_check_strict(const mgl_program *program, const mgl_grap
                                       mgl_verdict *out, mgl_error *err)
 {
     return run_passes(program, graph, true, out, err);
+}
+
+mgl_status mgl_validator_check_pair(const mgl_program *program, const mgl_program *owner,
+                                    const mgl_graph *graph, mgl_verdict *out, mgl_error *err)
+{
+    double start = mgl_clock_s();
+    *out = verdict_of(program);
+    mgl_check of_owner = {
+        .program = owner, .graph = graph, .in_pair = true, .verdict = out, .sample = -1};
+    mgl_check check = {
+        .program = program, .graph = graph, .in_pair = true, .verdict = out, .sample = -1};
+    check_list(&of_owner);
+    check.found = of_owner.found;
+    check.no_memory = of_owner.no_memory;
+    check_list(&check);
+    if (mgl_check_clean(&check) && !check.no_memory)
+        mgl_check_pair(&check, &of_owner);
+    check_clear(&of_owner);
+    return finish(&check, start, err);
 }
 
 void mgl_verdict_clear(mgl_verdict *verdict)

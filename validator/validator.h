@@ -61,6 +61,11 @@ mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *grap
 /* The same with a graph, for a caller that accepts no lossy format: MG708. */
 mgl_status mgl_validator_check_strict(const mgl_program *program, const mgl_graph *graph,
                                       mgl_verdict *out, mgl_error *err);
+/* Checks whether `program` may use the tapes, const buffers and caches of a machine that runs
+ * `owner` (MG140, MG606, MG712). Each program alone was accepted with the same graph before.
+ * Without a graph, the contents of caches are not compared. */
+mgl_status mgl_validator_check_pair(const mgl_program *program, const mgl_program *owner,
+                                    const mgl_graph *graph, mgl_verdict *out, mgl_error *err);
 void mgl_verdict_clear(mgl_verdict *verdict);
 
 /* A code's entry in the list of diagnostics (validator/codes.def): meaning, example and remedy.

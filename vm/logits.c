@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/memory.h"
+#include "vm/prefix.h"
 
 /* A text that is read. */
 typedef struct reading {
@@ -64,10 +65,11 @@ static mgl_status take_rows(const reading *r, int32_t first, int32_t end, int32_
 }
 
 /* The number of first tokens (at most `count`) that the cache holds from earlier launches. */
-static int32_t find_held(const mgl_vm *vm, const int32_t *ids, int32_t count)
+static int32_t find_held(mgl_vm *vm, const int32_t *ids, int32_t count)
 {
+    const mgl_prefix *held = mgl_prefix_of(vm);
     int32_t n = 0;
-    while (n < count && n < vm->prefix.known[0] && vm->prefix.ids[n] == ids[n])
+    while (n < count && n < held->known[0] && held->ids[n] == ids[n])
         n++;
     return n;
 }

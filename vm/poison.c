@@ -25,7 +25,7 @@ mgl_status mgl_vm_poison(mgl_vm *vm, uint32_t word, int context, mgl_error *err)
     if (context < 0 || context > capacity)
         return mgl_fail(err, MGL_USAGE, "context", "%d positions; the capacity is %d", context,
                         capacity);
-    mgl_prefix_forget(&vm->prefix);
+    mgl_prefix_forget(mgl_prefix_of(vm));
     return vm->poison(vm, word, context, err);
 }
 
@@ -40,7 +40,7 @@ mgl_status mgl_vm_refill(mgl_vm *vm, mgl_error *err)
     if (!vm->refill)
         return mgl_fail(err, MGL_USAGE, NULL, "only the CUDA machine has weights made in place");
     mgl_status status = mgl_vm_check_usable(vm, err);
-    mgl_prefix_forget(&vm->prefix);
+    mgl_prefix_forget(mgl_prefix_of(vm));
     return status ? status : vm->refill(vm, err);
 }
 

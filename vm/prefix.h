@@ -18,6 +18,12 @@
 mgl_status mgl_prefix_open(mgl_prefix *prefix, const mgl_program *program, mgl_error *err);
 void mgl_prefix_close(mgl_prefix *prefix); /* a zeroed record is allowed */
 
+/* The record of the machine's cache, which may be its owner's. */
+static inline mgl_prefix *mgl_prefix_of(mgl_vm *vm)
+{
+    return vm->owner ? &vm->owner->prefix : &vm->prefix;
+}
+
 void mgl_prefix_forget(mgl_prefix *prefix);
 
 /* Skips the prompt tokens of sequence `s` of a request that the cache already holds, and leaves at

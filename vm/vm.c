@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "schedule/step.h"
 #include "validator/validator.h"
@@ -60,6 +61,26 @@ mgl_status mgl_vm_check_strict(const mgl_program *program, const mgl_graph *grap
 #define IS_UNCHECKED(of) ((void)(of), false)
 #endif
 
+/* Checks the owner of the options, and that the program agrees with it on what they share. */
+static mgl_status check_owner(const mgl_program *program, const mgl_graph *graph,
+                              const mgl_vm_options *options, mgl_error *err)
+{
+    const mgl_vm *owner = options->owner;
+    mgl_verdict verdict = {0};
+    if (!owner)
+        return MGL_OK;
+    if (options->kind != MGL_VM_CUDA || owner->kind != MGL_VM_CUDA || owner->owner ||
+        options->fill || options->weights)
+        return mgl_fail(err, MGL_USAGE, NULL,
+                        "only a CUDA machine with weights of its own can be an owner, and of CUDA "
+                        "machines that get no others");
+    mgl_status status = mgl_vm_check_usable(owner, err);
+    if (status || IS_UNCHECKED(options))
+        return status;
+    status = mgl_validator_check_pair(program, owner->program, graph, &verdict, err);
+    return take_verdict(status, &verdict, err);
+}
+
 mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
                        const mgl_vm_options *options, mgl_vm **out, mgl_error *err)
 {
@@ -69,6 +90,8 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
     if (!status && !IS_UNCHECKED(options))
         status = options->strict_formats ? mgl_vm_check_strict(program, graph, err)
                                          : mgl_vm_check(program, graph, err);
+    if (!status)
+        status = check_owner(program, graph, options, err);
     double check_s = mgl_clock_s() - start;
     if (!status)
         status = mgl_check_abort(options->abort, err);
@@ -86,13 +109,16 @@ mgl_status mgl_vm_open(const mgl_program *program, const mgl_graph *graph,
         return mgl_fail(err, MGL_USAGE, NULL, "the weights were packed for another program");
     status = options->kind == MGL_VM_CUDA ? mgl_vm_cuda_open(program, graph, options, out, err)
                                           : mgl_vm_cpu_open(program, graph, options, out, err);
-    if (!status && (status = mgl_prefix_open(&(*out)->prefix, program, err))) {
+    if (!status && !options->owner && (status = mgl_prefix_open(&(*out)->prefix, program, err))) {
         mgl_vm_close(*out);
         *out = NULL;
     }
     if (status)
         return status;
+    (*out)->kind = options->kind;
     (*out)->check_s = check_s;
+    if ((*out)->owner)
+        (*out)->owner->users++;
 #ifdef MGL_TEST_BUILD
     (*out)->unchecked = options->unchecked;
 #endif
@@ -103,6 +129,12 @@ void mgl_vm_close(mgl_vm *vm)
 {
     if (!vm)
         return;
+    MGL_ASSERT(vm->users == 0);
+    if (vm->owner) {
+        vm->owner->users--;
+        if (vm->owner->reader == vm)
+            vm->owner->reader = NULL;
+    }
     mgl_prefix_close(&vm->prefix);
     vm->close(vm);
 }
@@ -146,6 +178,10 @@ mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_gra
 {
     mgl_status status = mgl_vm_check_usable(vm, err);
     double start = mgl_clock_s();
+    if (!status && (vm->owner || vm->users > 0))
+        status = mgl_fail(err, MGL_USAGE, NULL,
+                          "machines that share weights keep their programs: close the machines "
+                          "with an owner first");
     if (!status && !IS_UNCHECKED(vm))
         status = mgl_vm_check(program, graph, err);
     double check_s = mgl_clock_s() - start;
@@ -208,10 +244,62 @@ static mgl_status run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
     if (!status)
         status = check_numbers(vm, request, out, err);
     if (status)
-        mgl_prefix_forget(&vm->prefix);
+        mgl_prefix_forget(mgl_prefix_of(vm));
     else
-        mgl_prefix_note(&vm->prefix, vm->program, request->sequences, request->count, out);
+        mgl_prefix_note(mgl_prefix_of(vm), vm->program, request->sequences, request->count, out);
     return status;
+}
+
+/* ---- the reader ----------------------------------------------------------------------------- */
+
+void mgl_vm_set_reader(mgl_vm *vm, mgl_vm *reader, int32_t least)
+{
+    MGL_ASSERT(!reader || reader->owner == vm);
+    vm->reader = reader;
+    vm->least = least;
+}
+
+/* Whether the reader reads the prompt of a request. The tokens before the prompt must precede it in
+ * memory, because then the tokens before its last token do too. */
+static bool is_for_reader(const mgl_vm *vm, const mgl_vm_request *request)
+{
+    const mgl_vm_sequence *s = request->sequences;
+    if (!vm->reader || request->count != 1 || s->mode != MGL_VM_GENERATE || !s->prompt ||
+        s->prompt_count <= vm->least || s->prompt_count < 2)
+        return false;
+    const int64_t end = (int64_t)s->start + s->prompt_count + s->max_new;
+    return s->start >= 0 && end <= vm->program->limits.capacity && s->before_output == 0 &&
+           s->before_count == s->start &&
+           (s->before_count == 0 || s->before + s->before_count == s->prompt);
+}
+
+/* Reads the prompt, except its last token, in a launch of the reader, and adjusts *sequence. */
+static mgl_status read_prompt(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_sequence *sequence,
+                              mgl_vm_report *out, mgl_error *err)
+{
+    const int32_t count = sequence->prompt_count - 1;
+    const mgl_vm_sequence first = {
+        .prompt = sequence->prompt, .prompt_count = count, .start = sequence->start, .max_new = 1};
+    const mgl_vm_request reading = {.sequences = &first,
+                                    .count = 1,
+                                    .abort = request->abort,
+                                    .on_stage = request->on_stage,
+                                    .stage_user = request->stage_user};
+    sequence->before = sequence->prompt - sequence->start;
+    sequence->start += count;
+    sequence->before_count = sequence->start;
+    sequence->prompt += count;
+    sequence->prompt_count = 1;
+    return run(vm->reader, &reading, out, err);
+}
+
+/* Adds the costs of an earlier launch of the request. */
+static void add_launch(mgl_vm_report *to, const mgl_vm_report *earlier)
+{
+    to->launches += earlier->launches;
+    to->epochs += earlier->epochs;
+    to->prefill_s += earlier->prefill_s + earlier->decode_s;
+    to->device_s += earlier->device_s;
 }
 
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out, mgl_error *err)
@@ -219,16 +307,22 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
     mgl_vm_sequence rests[MGL_MAX_SEQUENCES];
     int32_t reused[MGL_MAX_SEQUENCES] = {0};
     mgl_vm_request rest = *request;
+    mgl_vm_report read = {0};
     mgl_status status = mgl_vm_check_usable(vm, err);
     bool fits = request->count <= MGL_MAX_SEQUENCES; /* otherwise the machine reports the
                                                         error */
     for (int s = 0; !status && fits && s < request->count; s++) {
         rests[s] = request->sequences[s];
-        reused[s] = mgl_prefix_skip(&vm->prefix, vm->program, s, &rests[s]);
+        reused[s] = mgl_prefix_skip(mgl_prefix_of(vm), vm->program, s, &rests[s]);
         rest.sequences = rests;
     }
-    if (!status)
+    if (!status && is_for_reader(vm, &rest))
+        status = read_prompt(vm, &rest, rests, &read, err);
+    *out = (mgl_vm_report){0};
+    if (!status) {
         status = run(vm, &rest, out, err);
+        add_launch(out, &read);
+    }
     if (!status)
         memcpy(out->reused, reused, sizeof reused);
     return status;

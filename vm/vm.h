@@ -64,6 +64,12 @@ typedef struct mgl_vm_options {
     mgl_vm_fill_fn *fill;
     void *fill_user;
 
+    /* CUDA: an open machine on the same device, whose tapes, const buffers and KV cache this
+     * machine uses instead of own ones. The program must agree with the owner's on them
+     * (mgl_validator_check_pair). The owner may have no owner itself; it must outlive this machine.
+     * Neither can be exchanged meanwhile. NULL: this machine has its own weights and cache */
+    mgl_vm *owner;
+
     const struct mgl_weights *weights; /* already packed weights, used instead of packing the
                                           graph's; or NULL. The CUDA machine needs them only while
                                           it opens. The CPU machine uses mapped weights in place, so
@@ -212,12 +218,18 @@ void mgl_vm_close(mgl_vm *vm); /* NULL is allowed */
 mgl_status mgl_vm_exchange(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
 
-/* Runs the request in one launch. MGL_WATCHDOG: *err names the queue, task, counter, wanted value
- * and seen value; the VM stays usable. MGL_BAD_INPUT: the model computed NaN or infinity. A
- * sequence then ended with MGL_STATE_NOT_A_NUMBER and the tokens before it, or has such a score;
- * *out holds all results up to there. */
+/* Runs the request in one launch, or in two if the machine has a reader. MGL_WATCHDOG: *err names
+ * the queue, task, counter, wanted value and seen value; the VM stays usable. MGL_BAD_INPUT: the
+ * model computed NaN or infinity. A sequence then ended with MGL_STATE_NOT_A_NUMBER and the tokens
+ * before it, or has such a score; *out holds all results up to there. */
 mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err);
+
+/* Lets `reader`, a machine whose owner is `vm`, read prompts for it: mgl_vm_run then runs a request
+ * of one sequence that has more than `least` tokens to read in two launches. In the first, the
+ * reader reads all of them except the last one. NULL: no reader. Closing the reader also ends
+ * this. */
+void mgl_vm_set_reader(mgl_vm *vm, mgl_vm *reader, int32_t least);
 
 /* Logits (vocab) of the last sampled row of the last run. */
 mgl_status mgl_vm_get_logits(mgl_vm *vm, float *logits, mgl_error *err);
@@ -259,6 +271,7 @@ mgl_status mgl_vm_hash_constants(mgl_vm *vm, unsigned char hash[MGL_SHA256_BYTES
 /* Base of a machine: the functions that it implements. It is the first member of each machine. */
 struct mgl_vm {
     const mgl_program *program;
+    mgl_vm_kind kind; /* set by mgl_vm_open */
     void (*close)(mgl_vm *vm);
     mgl_status (*run)(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *out,
                       mgl_error *err);
@@ -276,7 +289,12 @@ struct mgl_vm {
     /* Called with an accepted program that matches the old one. Sets `program` on success. */
     mgl_status (*exchange)(mgl_vm *vm, const mgl_program *program, const mgl_graph *graph,
                            mgl_error *err);
-    mgl_prefix prefix; /* what the cache holds from earlier runs */
+    mgl_vm *owner;  /* of the options */
+    int users;      /* open machines with this owner */
+    mgl_vm *reader; /* one of them, or NULL: see mgl_vm_set_reader */
+    int32_t least;
+    mgl_prefix prefix; /* what the cache holds from earlier runs of this machine and its users;
+                          unused if the machine has an owner */
     bool lost;         /* an exchange failed midway: `program` is NULL */
     /* set by mgl_vm_open: */
     double check_s; /* time of the validator */

@@ -602,7 +602,31 @@ static void traces_of_panels(void)
     ck_assert_uint_gt(check_traced_lists(&even_model, &options), 0);
 }
 
+/* A machine with two lists reads prompts into the cache of a machine with one list. */
+static void prompts_for_an_owner(void)
+{
+    check_owner(
+        &small_model,
+        &(device_options){
+            .exchange = MGL_EXCHANGE_FLAGS, .queues = 3, .splits = 1, .rows = 1, .second_rows = 8},
+        3);
+}
+
+static void prompts_for_an_owner_with_splits(void)
+{
+    check_owner(&grouped_heads,
+                &(device_options){.exchange = MGL_EXCHANGE_COUNTERS,
+                                  .queues = 5,
+                                  .splits = 2,
+                                  .rows = 1,
+                                  .second_rows = 16,
+                                  .delay_seed = 3},
+                3);
+}
+
 const emulator_case second_list_replies[SECOND_LIST_REPLIES] = {
+    {prompts_for_an_owner, CASE_QUICK},
+    {prompts_for_an_owner_with_splits, CASE_LONG},
     {logits_of_panels, CASE_QUICK},
     {fences_of_panels, CASE_LONG},
     {batch_of_panels, CASE_LONG},

@@ -31,7 +31,7 @@ void fences_of_rows(void);
 void batch_of_rows_apart(void);
 void delays_of_rows(void);
 
-enum { SECOND_LIST_REPLIES = 27, SECOND_LIST_ROWS = 25 };
+enum { SECOND_LIST_REPLIES = 29, SECOND_LIST_ROWS = 25 };
 
 /* Each function is one test. */
 extern const emulator_case second_list_replies[SECOND_LIST_REPLIES];

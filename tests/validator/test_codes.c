@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 /* Codes that no text can cause, because the parser rejects it first (test_broken.c covers them), or
- * only a long text (test_bounded.c). */
-static const int without_text[] = {101, 106, 121, 205};
+ * only a long text (test_bounded.c), or two texts (test_pair.c). */
+static const int without_text[] = {101, 106, 121, 140, 205, 606, 712};
 
 START_TEST(codes_ascend)
 {

@@ -1,6 +1,7 @@
 /*
  * Opens and closes the CUDA machine. One device allocation (the arena) holds tapes, buffers,
- * records and counters. The weights are packed and uploaded while the kernel compiles on another
+ * records and counters. A machine with an owner uses the tapes, const buffers and caches of the
+ * owner's arena instead. The weights are packed and uploaded while the kernel compiles on another
  * thread, since each takes seconds and neither needs the other. `abort` cancels opening at any
  * point except within a driver call. Implements mgl_vm_cuda_open (vm.h).
  */
@@ -256,13 +257,29 @@ static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
     return take(vm, bytes + MGL_GUARD_BYTES);
 }
 
+/* Whether a machine with an owner uses the owner's buffer. */
+static bool is_owned(const mgl_cuda_vm *vm, const mgl_buffer *buffer)
+{
+    return mgl_cuda_owner(vm) &&
+           (buffer->space == MGL_SPACE_CONST || buffer->space == MGL_SPACE_KV);
+}
+
+/* Address of the owner's buffer of that name, which it has (mgl_validator_check_pair). */
+static uint64_t owned_address(const mgl_cuda_vm *owner, const char *name)
+{
+    int i = 0;
+    while (strcmp(owner->whole->buffers[i].name, name) != 0)
+        i++;
+    return owner->buffers[i];
+}
+
 /* Assigns every item an offset in the arena. */
 static void place(mgl_cuda_vm *vm, size_t record_bytes)
 {
     const mgl_program *program = vm->whole;
     vm->arena_bytes = 0;
     vm->facts.tape_bytes = vm->facts.const_bytes = vm->facts.kv_bytes = 0;
-    for (int q = 0; q < program->queue_count; q++) {
+    for (int q = 0; q < program->queue_count && !mgl_cuda_owner(vm); q++) {
         size_t bytes = (size_t)program->queues[q].tape_bytes;
         vm->tapes[q] = take_guarded(vm, bytes);
         vm->facts.tape_bytes += bytes;
@@ -270,7 +287,7 @@ static void place(mgl_cuda_vm *vm, size_t record_bytes)
     for (int i = 0; i < program->buffer_count; i++) {
         const mgl_buffer *b = &program->buffers[i];
         size_t bytes = mgl_buffer_bytes(b);
-        if (b->sets > 1)
+        if (b->sets > 1 || is_owned(vm, b))
             continue;
         vm->buffers[i] = take_guarded(vm, bytes);
         vm->facts.const_bytes += b->space == MGL_SPACE_CONST ? bytes : 0;
@@ -326,10 +343,13 @@ mgl_status mgl_cuda_allocate(mgl_cuda_vm *vm, mgl_error *err)
 static mgl_status anchor(mgl_cuda_vm *vm, mgl_error *err)
 {
     const mgl_program *program = vm->whole;
+    const mgl_cuda_vm *owner = mgl_cuda_owner(vm);
     for (int q = 0; q < program->queue_count; q++)
-        vm->tapes[q] += vm->arena;
+        vm->tapes[q] = owner ? owner->tapes[q] : vm->tapes[q] + vm->arena;
     for (int i = 0; i < program->buffer_count; i++)
-        vm->buffers[i] += vm->arena;
+        vm->buffers[i] = is_owned(vm, &program->buffers[i])
+                             ? owned_address(owner, program->buffers[i].name)
+                             : vm->buffers[i] + vm->arena;
     vm->flags += vm->arena;
     vm->trace += vm->arena;
     vm->records += vm->arena;
@@ -372,6 +392,8 @@ static mgl_status write_weights(mgl_cuda_vm *vm, const mgl_graph *graph,
     mgl_weights *packed = NULL;
     double start = mgl_clock_s();
     mgl_status status = MGL_OK;
+    if (mgl_cuda_owner(vm))
+        return MGL_OK;
     if (vm->fill)
         status = mgl_cuda_fill(vm, err);
     else if (options->weights)
@@ -525,6 +547,22 @@ mgl_status mgl_cuda_accept(mgl_cuda_vm *vm, mgl_error *err)
     return status ? status : find_io(vm, err);
 }
 
+/* Checks that the owner is on the same device and keeps the cache in the same order. */
+static mgl_status check_owner(const mgl_cuda_vm *vm, mgl_error *err)
+{
+    const mgl_cuda_vm *owner = mgl_cuda_owner(vm);
+    if (!owner)
+        return MGL_OK;
+    if (vm->context != owner->context)
+        return mgl_fail(err, MGL_USAGE, vm->name, "the owner of the weights is on another device");
+    if (mgl_cuda_swizzles_kv(vm->vm.program, vm->arch) !=
+        mgl_cuda_swizzles_kv(owner->vm.program, owner->arch))
+        return mgl_fail(err, MGL_BAD_INPUT, "cache",
+                        "the program keeps the cache in another order than the owner's program; "
+                        "lower both with the same kind of attention");
+    return MGL_OK;
+}
+
 static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
                                const mgl_vm_options *options, mgl_error *err)
 {
@@ -543,6 +581,8 @@ static mgl_status open_machine(mgl_cuda_vm *vm, const mgl_graph *graph,
     snprintf(vm->arch, sizeof vm->arch, "%s", options->arch ? options->arch : live.arch);
     vm->kv_ring = mgl_cuda_streams_kv(vm->vm.program, vm->arch);
     status = mgl_cuda_check_arch(vm->vm.program, vm->arch, err);
+    if (!status)
+        status = check_owner(vm, err);
     if (!status)
         status = allocate_pinned(vm, err);
     if (!status)
@@ -564,6 +604,7 @@ mgl_status mgl_vm_cuda_open(const mgl_program *program, const mgl_graph *graph,
     if (!vm)
         return mgl_fail_memory(err, sizeof *vm);
     vm->vm = (mgl_vm){.program = program,
+                      .owner = options->owner,
                       .close = close_machine,
                       .run = mgl_cuda_run,
                       .get_logits = mgl_cuda_get_logits,

@@ -31,7 +31,7 @@ typedef struct mgl_cuda_vm {
     int blocks; /* maximum co-resident blocks of the kernel: maximum queues of a program */
     void *context, *module, *function, *stream;
     void *events[2];      /* before and after the launch */
-    mgl_cu_address arena; /* one device allocation for everything */
+    mgl_cu_address arena; /* one device allocation for everything, except what the owner has */
     size_t arena_bytes;   /* bytes of the arena that the program uses */
     size_t arena_room;    /* allocated bytes of the arena */
     mgl_cu_address flags; /* flagged buffers, set to all ones before a launch */
@@ -92,6 +92,12 @@ mgl_status mgl_cuda_settle(mgl_cuda_vm *vm, mgl_error *err);
 
 /* Calls the `fill` of the options. */
 mgl_status mgl_cuda_fill(mgl_cuda_vm *vm, mgl_error *err);
+
+/* The owner's state, or NULL: see mgl_vm_options. */
+static inline const mgl_cuda_vm *mgl_cuda_owner(const mgl_cuda_vm *vm)
+{
+    return (const mgl_cuda_vm *)vm->vm.owner;
+}
 
 /* Device address of a part of the weights. */
 static inline mgl_cu_address mgl_cuda_part_address(const mgl_cuda_vm *vm, int part)

@@ -227,6 +227,50 @@ void check_talk(const mgl_geometry *geometry, const device_options *wanted, int 
     mgl_graph_free(graph);
 }
 
+void check_owner(const mgl_geometry *geometry, const device_options *wanted, int turns)
+{
+    mgl_error err;
+    enum { LEAST = 3 };
+    device_options options = *wanted, of_reader = *wanted;
+    int32_t talk[CHECK_CAPACITY], afresh[SAID], length = 0;
+    mgl_vm *reader;
+    options.capacity = of_reader.capacity = CHECK_CAPACITY;
+    options.dtype = of_reader.dtype = MGL_F32;
+    options.second_rows = 0;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 23);
+    mgl_program *program = device_program(graph, &options);
+    mgl_program *two_lists = device_program(graph, &of_reader);
+    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    const mgl_vm_options open = {
+        .kind = MGL_VM_CUDA, .delay_seed = options.delay_seed, .owner = vm};
+    ok(mgl_vm_open(two_lists, graph, &open, &reader, &err), err);
+    mgl_vm_set_reader(vm, reader, LEAST);
+    for (int turn = 0; turn < turns; turn++) {
+        const int before = length, news = 1 + turn * 13 % 17;
+        fill_prompt(talk + length, news, geometry->vocab, turn);
+        length += news;
+        mgl_vm_report report;
+        mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
+        const mgl_vm_request request = {.sequences = &sequence, .count = 1};
+        ok(mgl_vm_run(fresh, &request, &report, &err), err);
+        memcpy(afresh, report.output[0], sizeof afresh);
+        sequence.reuse = true;
+        ok(mgl_vm_run(vm, &request, &report, &err), err);
+        const int reused = before ? before - 1 : 0;
+        ck_assert_int_eq(report.reused[0], reused);
+        ck_assert_int_eq(report.launches, length - reused > LEAST ? 2 : 1);
+        ck_assert_mem_eq(report.output[0], afresh, sizeof afresh);
+        memcpy(talk + length, afresh, sizeof afresh);
+        length += SAID;
+    }
+    mgl_vm_close(reader);
+    mgl_vm_close(vm);
+    mgl_vm_close(fresh);
+    mgl_program_free(two_lists);
+    mgl_program_free(program);
+    mgl_graph_free(graph);
+}
+
 /* ---- stop texts ------------------------------------------------------------------------------ */
 
 void check_device_stops(const mgl_geometry *geometry, const device_options *wanted)

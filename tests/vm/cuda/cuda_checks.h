@@ -62,6 +62,11 @@ void check_two_lists(const mgl_geometry *geometry, const device_options *options
  * new part is read. */
 void check_talk(const mgl_geometry *geometry, const device_options *options, int turns);
 
+/* Checks two machines on one cache in a conversation of this number of turns in f32: one with two
+ * lists reads each prompt except its last token, then its owner with one list generates. The tokens
+ * are those of a machine without a reader. */
+void check_owner(const mgl_geometry *geometry, const device_options *options, int turns);
+
 /* Checks replies that a stop string ends, in f32; see tests/vm/stops.h. */
 void check_device_stops(const mgl_geometry *geometry, const device_options *options);
 

@@ -423,6 +423,22 @@ START_TEST(exchanged_programs_are_as_opened)
 }
 END_TEST
 
+/* The options of the program that reads. */
+static const struct {
+    const mgl_geometry *geometry;
+    device_options options;
+} readers[] = {
+    {&small_model, {.rows = 1, .second_rows = 8, .queues = 3}},
+    {&grouped_heads, {.rows = 1, .second_rows = 16, .queues = 6, .splits = 2, .delay_seed = 1}},
+    {&wide_groups, {.rows = 1, .second_rows = 64}},
+};
+
+START_TEST(a_machine_reads_prompts_for_its_owner)
+{
+    check_owner(readers[_i].geometry, &readers[_i].options, 5);
+}
+END_TEST
+
 int main(void)
 {
     int skip = skip_without_device("cuda_run");
@@ -435,6 +451,8 @@ int main(void)
     add_cases(tests, sampling_is_the_cpus, 1);
     add_cases(tests, ragged_sequences_are_as_alone, 6);
     add_cases(tests, a_talk_is_read_once, 2);
+    add_cases(tests, a_machine_reads_prompts_for_its_owner,
+              (int)(sizeof readers / sizeof *readers));
     add_cases(tests, stop_texts_end_replies, 3);
     add_cases(tests, likely_tokens_are_told, 3);
     add_cases(tests, penalties_are_the_published_ones, 4);
