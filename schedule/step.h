@@ -44,7 +44,8 @@ enum { MGL_WANT_NOTHING, MGL_WANT_SAMPLE, MGL_WANT_SCORE };
  * sample updates it. Floats and the halves of the seed are stored as bits. */
 enum {
     MGL_SEQUENCE_STATE,    /* MGL_STATE_... */
-    MGL_SEQUENCE_MODE,     /* MGL_WANT_SAMPLE: generate; MGL_WANT_SCORE: score the prompt */
+    MGL_SEQUENCE_MODE,     /* MGL_WANT_SAMPLE: generate; MGL_WANT_SCORE: score the prompt;
+                              MGL_WANT_NOTHING: only read it */
     MGL_SEQUENCE_PROMPT,   /* tokens of the prompt */
     MGL_SEQUENCE_LENGTH,   /* positions written, including those of the current table */
     MGL_SEQUENCE_PRODUCED, /* tokens generated so far */
@@ -67,7 +68,7 @@ enum {
     MGL_STATE_UNUSED,
     MGL_STATE_RUNNING,
     MGL_STATE_EOS,          /* generated an end token */
-    MGL_STATE_LENGTH,       /* generated max_new tokens, or the prompt is scored */
+    MGL_STATE_LENGTH,       /* generated max_new tokens, or the prompt is scored or read */
     MGL_STATE_ABORTED,      /* aborted by the host */
     MGL_STATE_NOT_A_NUMBER, /* a logit of its last row is NaN or infinite */
     MGL_STATE_STOPPED       /* the host found a stop string in the reply */
@@ -148,14 +149,13 @@ MGL_STEP_FN void mgl_step_enter(int *control, int rows, int epoch)
 MGL_STEP_FN void mgl_step_row(int *row, int *sequence, int s, const int *prompt, const int *output)
 {
     int position = sequence[MGL_SEQUENCE_LENGTH]++;
-    int inputs = mgl_step_inputs(sequence), score = sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE;
+    int inputs = mgl_step_inputs(sequence), mode = sequence[MGL_SEQUENCE_MODE];
     row[MGL_TABLE_SEQUENCE] = s;
     row[MGL_TABLE_POSITION] = position;
     row[MGL_TABLE_TOKEN] =
         position < inputs ? prompt[position] : output[sequence[MGL_SEQUENCE_PRODUCED] - 1];
-    row[MGL_TABLE_WANT] = score                    ? MGL_WANT_SCORE
-                          : position >= inputs - 1 ? MGL_WANT_SAMPLE
-                                                   : MGL_WANT_NOTHING;
+    row[MGL_TABLE_WANT] =
+        mode == MGL_WANT_SAMPLE && position < inputs - 1 ? MGL_WANT_NOTHING : mode;
 }
 
 /* Ends a running sequence that is complete or whose end the host requests (`asked`, see
@@ -166,7 +166,7 @@ MGL_STEP_FN int mgl_step_runs(int *sequence, int asked)
         return 0;
     if (asked)
         sequence[MGL_SEQUENCE_STATE] = asked;
-    else if (sequence[MGL_SEQUENCE_MODE] == MGL_WANT_SCORE &&
+    else if (sequence[MGL_SEQUENCE_MODE] != MGL_WANT_SAMPLE &&
              sequence[MGL_SEQUENCE_LENGTH] >= mgl_step_inputs(sequence))
         sequence[MGL_SEQUENCE_STATE] = MGL_STATE_LENGTH;
     return sequence[MGL_SEQUENCE_STATE] == MGL_STATE_RUNNING;

@@ -36,7 +36,7 @@ int32_t mgl_prefix_skip(const mgl_prefix *prefix, const mgl_program *program, in
                         mgl_vm_sequence *sequence)
 {
     int32_t n = 0, most = sequence->prompt_count - 1;
-    if (!sequence->reuse || s >= program->limits.sequences || sequence->mode != MGL_VM_GENERATE ||
+    if (!sequence->reuse || s >= program->limits.sequences || sequence->mode == MGL_VM_SCORE ||
         sequence->start != 0 || !sequence->prompt)
         return 0;
     const int32_t *ids = ids_of(prefix, program, s);

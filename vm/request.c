@@ -74,7 +74,7 @@ static mgl_status check_prompt(const mgl_program *program, const mgl_vm_sequence
                         "positions",
                         sequence->prompt_count, sequence->start, capacity);
     int room = capacity - sequence->start - sequence->prompt_count;
-    if (!scores && (sequence->max_new < 1 || sequence->max_new > room))
+    if (sequence->mode == MGL_VM_GENERATE && (sequence->max_new < 1 || sequence->max_new > room))
         return mgl_fail(err, MGL_BAD_INPUT, where,
                         "%d new tokens after a prompt of %d at position %d: there must be at least "
                         "one, and the capacity is %d positions",
@@ -161,13 +161,15 @@ static const float least_temperature = 1e-30f;
  * before `start` count as prompt that has been read. */
 static void write_sequence(const mgl_vm_sequence *sequence, int32_t *q)
 {
-    bool scores = sequence->mode == MGL_VM_SCORE;
+    static const int modes[] = {[MGL_VM_GENERATE] = MGL_WANT_SAMPLE,
+                                [MGL_VM_SCORE] = MGL_WANT_SCORE,
+                                [MGL_VM_FILL] = MGL_WANT_NOTHING};
     float temperature = sequence->temperature < least_temperature ? 0.0f : sequence->temperature;
     q[MGL_SEQUENCE_STATE] = MGL_STATE_RUNNING;
-    q[MGL_SEQUENCE_MODE] = scores ? MGL_WANT_SCORE : MGL_WANT_SAMPLE;
+    q[MGL_SEQUENCE_MODE] = modes[sequence->mode];
     q[MGL_SEQUENCE_PROMPT] = sequence->start + sequence->prompt_count;
     q[MGL_SEQUENCE_LENGTH] = sequence->start;
-    q[MGL_SEQUENCE_MAX_NEW] = scores ? 0 : sequence->max_new;
+    q[MGL_SEQUENCE_MAX_NEW] = sequence->mode == MGL_VM_GENERATE ? sequence->max_new : 0;
     q[MGL_SEQUENCE_SEED_LO] = (int32_t)(uint32_t)sequence->seed;
     q[MGL_SEQUENCE_SEED_HI] = (int32_t)(uint32_t)(sequence->seed >> 32);
     q[MGL_SEQUENCE_TEMPERATURE] = float_bits(temperature);

@@ -278,8 +278,10 @@ static mgl_status read_prompt(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_
                               mgl_vm_report *out, mgl_error *err)
 {
     const int32_t count = sequence->prompt_count - 1;
-    const mgl_vm_sequence first = {
-        .prompt = sequence->prompt, .prompt_count = count, .start = sequence->start, .max_new = 1};
+    const mgl_vm_sequence first = {.mode = MGL_VM_FILL,
+                                   .prompt = sequence->prompt,
+                                   .prompt_count = count,
+                                   .start = sequence->start};
     const mgl_vm_request reading = {.sequences = &first,
                                     .count = 1,
                                     .abort = request->abort,

@@ -83,7 +83,8 @@ typedef struct mgl_vm_options {
     void *stage_user;
 } mgl_vm_options;
 
-typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE } mgl_vm_mode;
+/* MGL_VM_FILL: reads the prompt into the cache, and produces nothing. */
+typedef enum mgl_vm_mode { MGL_VM_GENERATE, MGL_VM_SCORE, MGL_VM_FILL } mgl_vm_mode;
 
 /* One sequence of a launch. */
 typedef struct mgl_vm_sequence {
@@ -93,7 +94,7 @@ typedef struct mgl_vm_sequence {
     int32_t prompt_count;
     int32_t start;   /* positions already in the KV cache, from earlier launches of this machine
                         (or its `fill`); the prompt continues there */
-    int32_t max_new; /* at least 1; start + prompt_count + max_new <= capacity */
+    int32_t max_new; /* MGL_VM_GENERATE: at least 1; start + prompt_count + max_new <= capacity */
     float temperature;
     int32_t top_k;
     float top_p;
