@@ -66,8 +66,9 @@ typedef struct mgl_vm_options {
 
     /* CUDA: an open machine on the same device, whose tapes, const buffers and KV cache this
      * machine uses instead of own ones. The program must agree with the owner's on them
-     * (mgl_validator_check_pair). The owner may have no owner itself; it must outlive this machine.
-     * Neither can be exchanged meanwhile. NULL: this machine has its own weights and cache */
+     * (mgl_validator_check_pair). The owner has no owner itself, and outlives this machine. Only
+     * one of them may run at a time, and neither can be exchanged. NULL: this machine has its own
+     * weights and cache */
     mgl_vm *owner;
 
     const struct mgl_weights *weights; /* already packed weights, used instead of packing the

@@ -55,7 +55,7 @@ for flags in '--bits 4' '--bits 4 --group 64 --asym' '--bits 8' '--bits 8 --grou
     cmp "$scratch/1.mls.json" "$scratch/small.mls.json" || fail "$flags: a small ring gives other bits"
     rm -rf "$scratch/q"
 done
-# compare WHAT FLAGS TARGET: quantizes the model with FLAGS. The results of skinny and general must be equal.
+# compare NAME FLAGS TARGET: quantizes the model with FLAGS. The results of skinny and general must be bitwise equal.
 compare() {
     # shellcheck disable=SC2086
     "$megalith" quantize "$scratch/model" $2 --quiet -o "$scratch/q" >"$scratch/err" 2>&1 || fail "not quantized"
@@ -73,11 +73,12 @@ compare() {
 "$write" "$scratch/model" --hidden 64 --heads 1 --kv-heads 1 --head-dim 64 --ffn 4864 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
 compare 'a long run' '--bits 4 --group 64' sm_90a:2
-# Four row groups of hidden values fit in half of this ring, but not in a third: two turns of two row groups.
+# Four row groups with 1024 or 1280 columns have 36 or 44 blocks. The ring has 96 blocks, so four row groups fit in
+# half of the ring, but not in a third. A warp processes two iterations of two row groups.
 "$write" "$scratch/model" --hidden 1024 --heads 4 --kv-heads 2 --head-dim 64 --ffn 1280 --vocab 75 --layers 1 \
     --dtype bf16 >"$scratch/err" 2>&1 || fail "no model"
 echo '{"schema":"megalith.config/1","warps":2,"page_bytes":2048,"ring_pages":24}' >"$scratch/config.json"
-compare 'two turns' '--bits 4' sm_90a:3
+compare 'two iterations' '--bits 4' sm_90a:3
 # Rows of hidden and of ffn values have different numbers of columns, in equally many blocks. All exchanged
 # values are f32, so both kinds of rows have two parts.
 "$write" "$scratch/model" --hidden 224 --heads 2 --kv-heads 1 --head-dim 64 --ffn 256 --vocab 75 --layers 1 \

@@ -36,9 +36,9 @@ typedef unsigned long long u64;
 #endif
 enum { CONVERTS_E4M3 = MGL_CONVERTS_E4M3 };
 
-/* Returns `value`, from a register that the compiler knows nothing about. The compiler then keeps
- * the value instead of computing it again for each use, and keeps no other registers for values
- * that follow from it. */
+/* Optimization barrier: returns `value` in a register whose value the compiler cannot derive. The
+ * compiler keeps this register instead of computing the value again, and cannot simplify
+ * expressions of `value`. */
 static __device__ __forceinline__ u32 kept(u32 value)
 {
     asm volatile("" : "+r"(value));

@@ -45,7 +45,7 @@ static __device__ __forceinline__ void write_psum(machine &m, int g, int groups,
     m.psums++;
 }
 
-/* Whether the current partial-sum buffer is empty. Polled before sums are ready. */
+/* Whether the current partial-sum buffer is empty. Does not wait. */
 static __device__ __forceinline__ bool has_room(const machine &m)
 {
     return barrier_tested(&own().psum_empty[m.psums % PSUM_COUNT], (m.psums / PSUM_COUNT + 1) & 1);

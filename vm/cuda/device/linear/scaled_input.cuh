@@ -121,9 +121,9 @@ static __device__ __forceinline__ void digit_words(const u32 *t, u32 (*to)[2])
     }
 }
 
-/* Exchanges digits between the four lanes that differ only in bits 3 and 4 of their numbers. Each
- * of them has the digits_of eight columns, t (8). It gets the words of one digit, lane / 8, of the
- * columns of all four lanes: words[i] is digit_words of lane 8 i + lane % 8. */
+/* Transposes digits between four lanes by butterfly shuffles. The lanes differ only in bits 3 and 4
+ * of their numbers. t (8): digits_of for this lane's eight columns. words[i]: the two words of
+ * digit lane / 8 (digit_words) of lane 8 i + lane % 8. Called by the whole warp. */
 template <bool FOUR_BITS>
 static __device__ __forceinline__ void exchange_digits(int lane, const u32 *t, u32 (*words)[2])
 {
@@ -132,18 +132,19 @@ static __device__ __forceinline__ void exchange_digits(int lane, const u32 *t, u
     const u32 bytes = odd ? 0x7531 : 0x6420, other_bytes = odd ? 0x6420 : 0x7531;
 #pragma unroll
     for (int w = 0; w < 2; w++) {
-        u32 own[2], far[2]; /* digits 0 and 1 or 2 and 3 of two columns: own, and of lane ^ 16 */
+        /* digits 0 and 1, or 2 and 3, of two columns: of this lane, and of lane ^ 16 */
+        u32 mine[2], far[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             const u32 a = t[FOUR_BITS ? 2 * w + i : 4 * w + 2 * i];
             const u32 b = t[FOUR_BITS ? 2 * w + i + 4 : 4 * w + 2 * i + 1];
-            own[i] = __byte_perm(a, b, halves);
+            mine[i] = __byte_perm(a, b, halves);
             far[i] = __shfl_xor_sync(0xFFFFFFFFu, __byte_perm(a, b, other_halves), 16);
         }
         /* of lanes lane, lane ^ 8, lane ^ 16 and lane ^ 24 */
         const u32 of[4] = {
-            __byte_perm(own[0], own[1], bytes),
-            __shfl_xor_sync(0xFFFFFFFFu, __byte_perm(own[0], own[1], other_bytes), 8),
+            __byte_perm(mine[0], mine[1], bytes),
+            __shfl_xor_sync(0xFFFFFFFFu, __byte_perm(mine[0], mine[1], other_bytes), 8),
             __byte_perm(far[0], far[1], bytes),
             __shfl_xor_sync(0xFFFFFFFFu, __byte_perm(far[0], far[1], other_bytes), 8)};
         const u32 near_pair[2] = {odd ? of[1] : of[0], odd ? of[0] : of[1]};

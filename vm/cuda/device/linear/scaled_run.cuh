@@ -2,7 +2,8 @@
  * The input of the skinny variant of products of scaled weights (linear/scaled_skinny.cuh), and the
  * compile-time sizes of the variant (scaled_path). Each warp reads the activations of its run and
  * converts them to f16 or to digits (linear/scaled_input.cuh). The lanes of the warp exchange the
- * results through the activation buffer.
+ * results through the activation buffer. If the input is 16-bit values that become digits, they use
+ * shuffles instead (hold_digits).
  */
 #ifndef MGL_DEVICE_LINEAR_SCALED_RUN_CUH
 #define MGL_DEVICE_LINEAR_SCALED_RUN_CUH
@@ -18,7 +19,7 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
         MOST_HELD = MGL_RUN_REGISTERS, /* registers of a lane for the activations of a run */
         MOST_REGISTERS = 112,          /* registers of a lane for activations, blocks and scales */
         /* The same if a warp processes several row groups at once. The registers for operands count
-         * twice (blocks_of_each). With a larger limit, the compiler spills registers. */
+         * twice (blocks_of_each). */
         MOST_ROW_GROUP_REGISTERS = 116,
         MOST_LOADED = 16,   /* blocks that a warp loads at once */
         MOST_ROW_GROUPS = 4 /* row groups that a warp processes at once */
@@ -39,7 +40,8 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
     static constexpr int GROUP =
         F::ON_TAPE && F::GROUP_UNITS > 0 && F::GROUP_UNITS < UNITS ? F::GROUP_UNITS : UNITS;
     static constexpr int GROUPS = (UNITS + GROUP - 1) / GROUP;
-    /* Whether all groups of all runs exist. Else the last run has groups past the row's end. */
+    /* Whether the tape has the scales of all groups of all runs. If not, the last run has groups
+     * past the row's end, or the format has row factors. */
     static constexpr bool ALL_SCALES = F::group_of((P.warps - 1) * UNITS) + GROUPS <= ROW_SCALES;
     /* Whether a group consists of whole runs, or a run of whole groups (schedule/variants.def). */
     static constexpr bool ALIGNED = !F::ON_TAPE || F::group_of(1 << 20) == 0 ||
@@ -80,16 +82,19 @@ template <class F, int COLUMNS, bool DIGIT> struct scaled_path {
         return all < RUN ? all : RUN;
     }
     /* Whether `count` row groups can be processed at once. Registers must have room for a block of
-     * each row group. Four row groups must fit in a third of the ring, two row groups in half of
-     * the ring. If they took more of the ring, the pages of the tape would be freed too late. */
+     * each row group. Four row groups at once must fit in a third of the ring, two row groups in
+     * half of the ring. If they took more of the ring, the pages of the tape would be freed too
+     * late. */
     static constexpr bool fit(int count)
     {
         return FULL && blocks_of_each(count) > 0 &&
                ROW_GROUP_BLOCKS * count <= RING_BLOCKS / (count > 2 ? 3 : 2);
     }
     static constexpr int ROW_GROUPS = fit(MOST_ROW_GROUPS) ? MOST_ROW_GROUPS : fit(2) ? 2 : 1;
-    /* Turns of ROW_GROUPS row groups that share a wait for pages and a partial-sum buffer. */
-    static constexpr int TURNS = ROW_GROUPS == 2 && ROW_GROUP_BLOCKS * 4 <= RING_BLOCKS / 2 ? 2 : 1;
+    /* Iterations of ROW_GROUPS row groups that share a wait for pages, the freeing of these pages
+     * and a partial-sum buffer. Two iterations if four row groups fit in half of the ring. */
+    static constexpr int ITERATIONS =
+        ROW_GROUPS == 2 && ROW_GROUP_BLOCKS * 4 <= RING_BLOCKS / 2 ? 2 : 1;
     static constexpr int STEPS_OF_GROUPS =
         ROW_GROUPS == 1 ? 1 : (RUN + blocks_of_each(ROW_GROUPS) - 1) / blocks_of_each(ROW_GROUPS);
     static constexpr int EACH_OF_GROUPS = (RUN + STEPS_OF_GROUPS - 1) / STEPS_OF_GROUPS;
@@ -408,8 +413,8 @@ static __device__ __forceinline__ float store_digits(const machine &m, const inp
     return reducing(most, TOP);
 }
 
-/* Puts the words of this lane's digit of chunk `n` of its columns (operands_of) in its operands.
- * The lane's chunks are those of every second part. */
+/* Stores two words of this lane's digit in its operands (loaded_operand): the words of chunk
+ * lane % 4 of part 2 n + `second` of the run (digit_column). Called by the whole warp. */
 template <class F, class W>
 static __device__ __forceinline__ void hold_words(int lane, int n, const u32 *words, uint2 *held)
 {
@@ -418,7 +423,7 @@ static __device__ __forceinline__ void hold_words(int lane, int n, const u32 *wo
         (n % 2 ? to[0].y : to[0].x) = words[1];
         (n % 2 ? to[1].y : to[1].x) = words[0];
     } else if constexpr (W::WHOLE) {
-        /* the lane's columns of B need one word of both parts of a block */
+        /* the operand of a lane has one word of each part of a block */
         const bool second = digit_column_of(lane).second;
         const u32 mine = second ? words[1] : words[0];
         const u32 other = __shfl_xor_sync(0xFFFFFFFFu, second ? words[0] : words[1], 4);
@@ -428,9 +433,9 @@ static __device__ __forceinline__ void hold_words(int lane, int n, const u32 *wo
     }
 }
 
-/* Converts a run of 16-bit values without a norm to digits: this lane's operands, in `held`. The
- * lanes exchange the digits without the activation buffer, which may have no room for all digits.
- * Returns the reciprocal of the run's power of two. */
+/* Converts a run of 16-bit values without a norm to digits, and stores this lane's operands in
+ * `held`. The lanes exchange the digits by shuffles, because the activation buffer may be too
+ * small: its size is chosen for 16-bit values. Returns the reciprocal of the run's power of two. */
 template <class F, class W>
 static __device__ __forceinline__ float hold_digits(const machine &m,
                                                     const scaled_run<F, W, true> &run, uint2 *held)

@@ -225,7 +225,7 @@ add_steps(machine &m, const scaled_state &st, const uint2 *held, const run_ones<
 }
 
 /* Adds the blocks of the first `count` of G row groups in steps. Their pages have landed. The last
- * step advances past the row groups and, if `free`, frees their pages. */
+ * step advances past the row groups and, if `free`, frees all pages up to there. */
 template <class F, class W, int G, int STEP = 0>
 static __device__ __forceinline__ void
 add_steps_of_groups(machine &m, scaled_state &st, const uint2 *held, const run_ones<W> &ones,
@@ -254,12 +254,12 @@ add_steps_of_groups(machine &m, scaled_state &st, const uint2 *held, const run_o
                                                total);
 }
 
-/* Adds the blocks of the first `count` of G row groups, W::ROW_GROUPS at once. Their pages have
- * landed, and are freed. */
+/* Adds the blocks of the first `count` of G row groups, W::ROW_GROUPS at once. The pages have
+ * landed. The last iteration frees them. */
 template <class F, class W, int G>
-static __device__ __forceinline__ void add_turns(machine &m, scaled_state &st, const uint2 *held,
-                                                 const run_ones<W> &ones, int blocks, int count,
-                                                 float *total)
+static __device__ __forceinline__ void add_iterations(machine &m, scaled_state &st,
+                                                      const uint2 *held, const run_ones<W> &ones,
+                                                      int blocks, int count, float *total)
 {
     constexpr int N = W::ROW_GROUPS;
     group_scale of[N][W::GROUPS];
@@ -268,11 +268,11 @@ static __device__ __forceinline__ void add_turns(machine &m, scaled_state &st, c
                                  s, total);
     if constexpr (G > N)
         if (count > N)
-            add_turns<F, W, G - N>(m, st, held, ones, blocks, count - N, total + N);
+            add_iterations<F, W, G - N>(m, st, held, ones, blocks, count - N, total + N);
 }
 
 /* Writes the sums of the first `count` of G row groups to the current partial-sum buffer, like
- * write_sums (skinny.cuh). `room`: the buffer is known to be empty. */
+ * write_sums (skinny.cuh). `room`: whether the buffer is known to be empty. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st, float *total,
                                                     int count, int each, bool last, bool room)
@@ -313,8 +313,9 @@ static __device__ __forceinline__ void write_totals(machine &m, scaled_state &st
     st.stored = full ? 0 : st.stored;
 }
 
-/* Computes the next `count` row groups of a segment, 1 to G. Always takes the time of G row groups
- * at once, which is shorter than the time of two row groups one after the other. */
+/* Computes the next `count` row groups of a segment, 1 to G. Each iteration takes the time of
+ * W::ROW_GROUPS row groups at once, even if fewer remain. This time is shorter than the time of two
+ * row groups one after the other. */
 template <class F, class W, int G>
 static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &st,
                                                       const uint2 *held, const run_ones<W> &ones,
@@ -325,7 +326,7 @@ static __device__ __forceinline__ void add_row_groups(machine &m, scaled_state &
     if constexpr (G > 1) {
         const u32 end = st.block + count * W::ROW_GROUP_BLOCKS;
         ring_wait(m, m.base + (end + PAGE_BLOCKS - 1) / PAGE_BLOCKS);
-        add_turns<F, W, G>(m, st, held, ones, blocks, count, total);
+        add_iterations<F, W, G>(m, st, held, ones, blocks, count, total);
     } else {
         group_scale of[1][W::GROUPS];
         group_state<W, 1> s = {};
@@ -359,7 +360,7 @@ static __device__ __forceinline__ run_ones<W> ones_of(const machine &m, const sc
     if (!F::HAS_OFFSET)
         return ones;
     if constexpr (W::WHOLE) {
-        enum { CHAINS = W::GROUPS < 4 ? 4 : 1 }; /* independent MMAs of a group */
+        enum { CHAINS = W::GROUPS < 4 ? 4 : 1 }; /* independent chains of MMAs for each group */
         int sums[W::GROUPS][CHAINS][4] = {};
 #pragma unroll
         for (int i = 0; i < W::OPERANDS; i++)
@@ -404,7 +405,7 @@ template <class F, int COLUMNS, int KIND>
 static __device__ __forceinline__ void consume_scaled(machine &m, const input &in)
 {
     typedef scaled_path<F, COLUMNS, F::INTEGERS && KIND != MGL_INPUT_HALF> W;
-    constexpr int G = W::ROW_GROUPS * W::TURNS;
+    constexpr int G = W::ROW_GROUPS * W::ITERATIONS;
     if (m.warp >= W::P.warps)
         return skip_scaled(m, in);
     const int blocks = W::FULL || m.warp + 1 < W::P.warps ? W::RUN : W::P.of_last;
