@@ -320,8 +320,8 @@ mgl_status mgl_vm_run(mgl_vm *vm, const mgl_vm_request *request, mgl_vm_report *
     }
     if (!status && is_for_reader(vm, &rest))
         status = read_prompt(vm, &rest, rests, &read, err);
-    *out = (mgl_vm_report){0};
-    if (!status) {
+    *out = read; /* all of the result if the prompt was not read to its end */
+    if (!status && (read.launches == 0 || read.state[0] == MGL_STATE_LENGTH)) {
         status = run(vm, &rest, out, err);
         add_launch(out, &read);
     }

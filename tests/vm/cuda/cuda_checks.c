@@ -263,6 +263,16 @@ void check_owner(const mgl_geometry *geometry, const device_options *wanted, int
         memcpy(talk + length, afresh, sizeof afresh);
         length += SAID;
     }
+    /* the reader's launch is aborted: there is no second one */
+    atomic_int abort = 1;
+    const mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
+    mgl_vm_report report;
+    ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1, .abort = &abort},
+                  &report, &err),
+       err);
+    ck_assert_int_eq(report.launches, 1);
+    ck_assert_int_eq(report.state[0], MGL_STATE_ABORTED);
+    ck_assert_int_eq(report.produced[0], 0);
     mgl_vm_close(reader);
     mgl_vm_close(vm);
     mgl_vm_close(fresh);
