@@ -31,11 +31,6 @@ static void check_settings(mgl_check *check, const mgl_program *owner)
         mgl_check_report(check, 140, -1, 0, "its %s differs from the owner's", differ);
 }
 
-static bool is_shared(const mgl_buffer *buffer)
-{
-    return buffer->space == MGL_SPACE_CONST || buffer->space == MGL_SPACE_KV;
-}
-
 static int find_buffer(const mgl_program *program, const char *name)
 {
     for (int i = 0; i < program->buffer_count; i++)
@@ -65,8 +60,8 @@ static void check_buffers(mgl_check *check, const mgl_program *owner)
     const mgl_program *p = check->program;
     for (int i = 0; i < p->buffer_count; i++) {
         const mgl_buffer *b = &p->buffers[i];
-        const int of_owner = is_shared(b) ? find_buffer(owner, b->name) : -1;
-        if (!is_shared(b) ||
+        const int of_owner = mgl_validator_is_shared(b) ? find_buffer(owner, b->name) : -1;
+        if (!mgl_validator_is_shared(b) ||
             (of_owner >= 0 && same_buffer(owner, &owner->buffers[of_owner], p, b)) ||
             !mgl_check_goes_on(check))
             continue;

@@ -61,6 +61,12 @@ mgl_status mgl_validator_check(const mgl_program *program, const mgl_graph *grap
 /* The same with a graph, for a caller that accepts no lossy format: MG708. */
 mgl_status mgl_validator_check_strict(const mgl_program *program, const mgl_graph *graph,
                                       mgl_verdict *out, mgl_error *err);
+/* Whether a program may use another program's buffer of this kind. */
+static inline bool mgl_validator_is_shared(const mgl_buffer *buffer)
+{
+    return buffer->space == MGL_SPACE_CONST || buffer->space == MGL_SPACE_KV;
+}
+
 /* Checks whether `program` may use the tapes, const buffers and caches of a machine that runs
  * `owner` (MG140, MG606, MG712). Each program alone was accepted with the same graph before.
  * Without a graph, the contents of caches are not compared. */

@@ -72,8 +72,8 @@ static mgl_status check_owner(const mgl_program *program, const mgl_graph *graph
     if (options->kind != MGL_VM_CUDA || owner->kind != MGL_VM_CUDA || owner->owner ||
         options->fill || options->weights)
         return mgl_fail(err, MGL_USAGE, NULL,
-                        "only a CUDA machine with weights of its own can be an owner, and of CUDA "
-                        "machines that get no others");
+                        "the owner must be a CUDA machine with its own weights; the machine that "
+                        "uses them must be a CUDA machine without `weights` and `fill`");
     mgl_status status = mgl_vm_check_usable(owner, err);
     if (status || IS_UNCHECKED(options))
         return status;

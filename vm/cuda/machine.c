@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "schedule/step.h"
 #include "schedule/variant_shapes.h"
+#include "validator/validator.h"
 #include "vm/cuda/cuda.h"
 #include "vm/cuda/encode.h"
 
@@ -260,8 +261,7 @@ static uint64_t take_guarded(mgl_cuda_vm *vm, uint64_t bytes)
 /* Whether a machine with an owner uses the owner's buffer. */
 static bool is_owned(const mgl_cuda_vm *vm, const mgl_buffer *buffer)
 {
-    return mgl_cuda_owner(vm) &&
-           (buffer->space == MGL_SPACE_CONST || buffer->space == MGL_SPACE_KV);
+    return mgl_cuda_owner(vm) && mgl_validator_is_shared(buffer);
 }
 
 /* Address of the owner's buffer of that name, which it has (mgl_validator_check_pair). */

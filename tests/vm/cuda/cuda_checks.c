@@ -194,19 +194,17 @@ void check_sampling(int settings, int most)
 
 enum { SAID = 3 }; /* tokens of a reply */
 
-void check_talk(const mgl_geometry *geometry, const device_options *wanted, int turns)
+/* A conversation of this number of turns, each with up to `most` new tokens. `vm` reuses its cache,
+ * `fresh` does not: the tokens are equal. `least`: the least of the reader of `vm`; CHECK_CAPACITY:
+ * it has none. `talk`: the conversation; returns its length. */
+static int32_t converse(mgl_vm *vm, mgl_vm *fresh, int turns, int most, int32_t least,
+                        int32_t talk[CHECK_CAPACITY])
 {
     mgl_error err;
-    device_options options = *wanted;
-    int32_t talk[CHECK_CAPACITY], afresh[SAID], length = 0;
-    options.capacity = CHECK_CAPACITY;
-    options.dtype = MGL_F32;
-    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 23);
-    mgl_program *program = device_program(graph, &options);
-    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    int32_t afresh[SAID], length = 0;
     for (int turn = 0; turn < turns; turn++) {
-        const int before = length, news = 1 + turn * 5 % 7;
-        fill_prompt(talk + length, news, geometry->vocab, turn);
+        const int reused = length ? length - 1 : 0, news = 1 + turn * 5 % most;
+        fill_prompt(talk + length, news, vm->program->geometry.vocab, turn);
         length += news;
         mgl_vm_report report;
         mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
@@ -215,12 +213,26 @@ void check_talk(const mgl_geometry *geometry, const device_options *wanted, int 
         memcpy(afresh, report.output[0], sizeof afresh);
         sequence.reuse = true;
         ok(mgl_vm_run(vm, &request, &report, &err), err);
-        ck_assert_int_eq(report.reused[0], before ? before - 1 : 0);
+        ck_assert_int_eq(report.reused[0], reused);
         ck_assert_int_eq(report.written[0], length + SAID - 1);
+        ck_assert_int_eq(report.launches, length - reused > least ? 2 : 1);
         ck_assert_mem_eq(report.output[0], afresh, sizeof afresh);
         memcpy(talk + length, afresh, sizeof afresh);
         length += SAID;
     }
+    return length;
+}
+
+void check_talk(const mgl_geometry *geometry, const device_options *wanted, int turns)
+{
+    int32_t talk[CHECK_CAPACITY];
+    device_options options = *wanted;
+    options.capacity = CHECK_CAPACITY;
+    options.dtype = MGL_F32;
+    mgl_graph *graph = random_graph(geometry, CHECK_CAPACITY, true, MGL_F32, 23);
+    mgl_program *program = device_program(graph, &options);
+    mgl_vm *vm = device_vm(program, graph, &options), *fresh = device_vm(program, graph, &options);
+    converse(vm, fresh, turns, 7, CHECK_CAPACITY, talk);
     mgl_vm_close(vm);
     mgl_vm_close(fresh);
     mgl_program_free(program);
@@ -229,11 +241,13 @@ void check_talk(const mgl_geometry *geometry, const device_options *wanted, int 
 
 void check_owner(const mgl_geometry *geometry, const device_options *wanted, int turns)
 {
-    mgl_error err;
     enum { LEAST = 3 };
-    device_options options = *wanted, of_reader = *wanted;
-    int32_t talk[CHECK_CAPACITY], afresh[SAID], length = 0;
+    mgl_error err;
     mgl_vm *reader;
+    mgl_vm_report report;
+    atomic_int abort = 1;
+    int32_t talk[CHECK_CAPACITY];
+    device_options options = *wanted, of_reader = *wanted;
     options.capacity = of_reader.capacity = CHECK_CAPACITY;
     options.dtype = of_reader.dtype = MGL_F32;
     options.second_rows = 0;
@@ -245,28 +259,9 @@ void check_owner(const mgl_geometry *geometry, const device_options *wanted, int
         .kind = MGL_VM_CUDA, .delay_seed = options.delay_seed, .owner = vm};
     ok(mgl_vm_open(two_lists, graph, &open, &reader, &err), err);
     mgl_vm_set_reader(vm, reader, LEAST);
-    for (int turn = 0; turn < turns; turn++) {
-        const int before = length, news = 1 + turn * 13 % 17;
-        fill_prompt(talk + length, news, geometry->vocab, turn);
-        length += news;
-        mgl_vm_report report;
-        mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
-        const mgl_vm_request request = {.sequences = &sequence, .count = 1};
-        ok(mgl_vm_run(fresh, &request, &report, &err), err);
-        memcpy(afresh, report.output[0], sizeof afresh);
-        sequence.reuse = true;
-        ok(mgl_vm_run(vm, &request, &report, &err), err);
-        const int reused = before ? before - 1 : 0;
-        ck_assert_int_eq(report.reused[0], reused);
-        ck_assert_int_eq(report.launches, length - reused > LEAST ? 2 : 1);
-        ck_assert_mem_eq(report.output[0], afresh, sizeof afresh);
-        memcpy(talk + length, afresh, sizeof afresh);
-        length += SAID;
-    }
-    /* the reader's launch is aborted: there is no second one */
-    atomic_int abort = 1;
+    const int32_t length = converse(vm, fresh, turns, 17, LEAST, talk);
     const mgl_vm_sequence sequence = {.prompt = talk, .prompt_count = length, .max_new = SAID};
-    mgl_vm_report report;
+    /* if the reader's launch is aborted, there is no second one */
     ok(mgl_vm_run(vm, &(mgl_vm_request){.sequences = &sequence, .count = 1, .abort = &abort},
                   &report, &err),
        err);

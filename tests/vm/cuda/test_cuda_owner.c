@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/scratch.h"
+#include "validator/validator.h"
 #include "vm/cuda/machine.h"
 
 enum { CAPACITY = 64 };
@@ -92,7 +93,7 @@ START_TEST(what_is_shared_has_one_address)
         ck_assert_uint_eq(a->tapes[q], b->tapes[q]);
     for (int i = 0; i < b->whole->buffer_count; i++) {
         const mgl_buffer *buffer = &b->whole->buffers[i];
-        const bool is_shared = buffer->space == MGL_SPACE_CONST || buffer->space == MGL_SPACE_KV;
+        const bool is_shared = mgl_validator_is_shared(buffer);
         const bool inside = b->buffers[i] >= b->arena && b->buffers[i] < b->arena + b->arena_bytes;
         ck_assert_int_eq(inside, !is_shared);
         if (is_shared)
